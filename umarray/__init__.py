@@ -1,6 +1,98 @@
-"""umarray: managed memory for CuPy that is worth using."""
+"""Managed memory for CuPy that is worth using: a pool, scopes and a pipeline, on a GPU or on none.
+
+Importing umarray loads no GPU library and starts no device; the first call that needs one does.
+
+`umarray.residency`, the function, stands where the package of the same name would: import from that package with
+``from umarray.residency.scopes import ...``.
+"""
+
+from typing import Any
 
 from umarray._version import __version__
+from umarray.drivers.capabilities import Capabilities, capabilities
+from umarray.errors import (
+    BrokenInstallation,
+    ClosedError,
+    DriverError,
+    EscapeError,
+    EscapeWarning,
+    ForkedProcess,
+    NotSupported,
+    OutOfMemory,
+    PipelineError,
+    SparseViewWarning,
+    UmarrayError,
+    UmarrayWarning,
+    UnusedScopeWarning,
+)
+from umarray.memory import (
+    asarray,
+    asnumpy,
+    empty,
+    install,
+    pool,
+    record_use,
+    uninstall,
+    zeros,
+)
+from umarray.pipeline.chunks import chunks
+from umarray.pipeline.pipeline import Pipeline
+from umarray.pipeline.structure import Spec
 from umarray.places import HOST, Device
+from umarray.residency.export import dlpack
+from umarray.residency.host_view import host_view
+from umarray.residency.report import residency
+from umarray.residency.scopes import advise, move, prefetch
 
-__all__ = ["HOST", "Device", "__version__"]
+__all__ = [
+    "BrokenInstallation",
+    "Capabilities",
+    "ClosedError",
+    "Device",
+    "DriverError",
+    "EscapeError",
+    "EscapeWarning",
+    "ForkedProcess",
+    "HOST",
+    "ManagedMemoryPool",
+    "NotSupported",
+    "OutOfMemory",
+    "Pipeline",
+    "PipelineError",
+    "SparseViewWarning",
+    "Spec",
+    "UmarrayError",
+    "UmarrayWarning",
+    "UnusedScopeWarning",
+    "__version__",
+    "advise",
+    "asarray",
+    "asnumpy",
+    "capabilities",
+    "chunks",
+    "dlpack",
+    "empty",
+    "host_view",
+    "install",
+    "move",
+    "pool",
+    "prefetch",
+    "record_use",
+    "residency",
+    "uninstall",
+    "xp",
+    "zeros",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """`xp` and `ManagedMemoryPool` depend on the mode, so the first look at them chooses the driver."""
+    if name == "xp":
+        from umarray.drivers import get_driver
+
+        return get_driver().xp
+    if name == "ManagedMemoryPool":
+        from umarray import memory
+
+        return memory.ManagedMemoryPool
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

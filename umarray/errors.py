@@ -93,3 +93,7 @@ class EscapeWarning(UmarrayWarning):
 
 class UnusedScopeWarning(UmarrayWarning):
     """A scope was made and never entered, so it did nothing."""
+
+
+class SparseViewWarning(UmarrayWarning):
+    """A hint was given on a view that spans far more bytes than it holds elements in."""

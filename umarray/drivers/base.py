@@ -126,7 +126,7 @@ class Driver(Protocol):
     Safe from any thread. `device` is an index; where it may be left out it is the thread's current one. `stream` is the
     runtime's handle as an int, 0 being the legacy default stream. Calls with a stream are asynchronous.
     Addresses are ints. Sizes are bytes and positive; a call of zero bytes never reaches a runtime.
-    After a fork every method but `close` raises `ForkedProcess` in the child.
+    After a fork every method but `free` raises `ForkedProcess` in the child; `free` does nothing there.
     """
 
     name: str  # "host", "cuda", "hip"
@@ -138,6 +138,12 @@ class Driver(Protocol):
     """The array library: numpy or cupy."""
 
     # Devices
+    def versions(self) -> dict[str, str]:
+        """Of the array library, the vendor's runtime and driver, by name."""
+
+    def advice(self) -> tuple[str, ...]:
+        """What could be set outside the process, and what that would change, in words."""
+
     def device_count(self) -> int: ...
     def traits(self, device: int) -> Traits: ...
     def current_device(self) -> int: ...
@@ -224,4 +230,3 @@ def check_place(driver: Driver, place: Place) -> Place:
             known = "only device 0" if count == 1 else f"devices 0 to {count - 1}"
             raise ValueError(f"there is no device {place.id}: this process sees {known}")
     return place
-

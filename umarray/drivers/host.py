@@ -55,11 +55,17 @@ class HostDriver:
     page_size = mmap.PAGESIZE
     xp: Any = np
 
-    def __init__(self, reasons: tuple[str, ...] = ()) -> None:
+    def __init__(self, reasons: tuple[str, ...] = (), *, table: AllocationTable | None = None) -> None:
         self.reasons = reasons
-        self._table = AllocationTable()
+        self._table = AllocationTable() if table is None else table
         self._maps: dict[int, mmap.mmap] = {}
         self._lock = threading.Lock()
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def advice(self) -> tuple[str, ...]:
+        return ()
 
     def device_count(self) -> int:
         return 0

@@ -1,0 +1,5 @@
+"""Entry point of ``python -m umarray.hipemu``."""
+
+from .command import main
+
+main()

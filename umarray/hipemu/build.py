@@ -1,0 +1,156 @@
+"""Builds the emulator's libraries with g++, once for each state of the sources, into a cache folder."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import stubs
+
+__all__ = ["BuildError", "cache_folder", "compiler", "library_folder"]
+
+NATIVE = Path(__file__).parent / "native"
+FLAGS = ["-std=c++17", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra"]
+RUNTIME = "libamdhip64.so.5"
+
+
+class BuildError(RuntimeError):
+    """The libraries could not be built; the text says why, and what would help."""
+
+
+def compiler() -> str:
+    """Return the path of the C++ compiler.
+
+    Raises
+    ------
+    BuildError
+        There is none; the text names the package to install.
+    """
+    named = os.environ.get("HIPEMU_CXX", "g++")
+    found = shutil.which(named)
+    if found is None:
+        raise BuildError(
+            f"the emulated HIP device is built with {named}, which is not on PATH: "
+            "install the package g++ (Debian, Ubuntu), gcc-c++ (Fedora) or gcc (Arch), or set HIPEMU_CXX"
+        )
+    return found
+
+
+def cache_folder() -> Path:
+    """Return the folder that holds every build: ``HIPEMU_CACHE``, else ``umarray/hipemu`` in the user's cache."""
+    chosen = os.environ.get("HIPEMU_CACHE")
+    if chosen:
+        return Path(chosen)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(home) / "umarray" / "hipemu"
+
+
+def library_folder(*, quiet: bool = False) -> Path:
+    """Return the folder of a finished build of these sources, building it first if need be.
+
+    Parameters
+    ----------
+    quiet : bool
+        Print nothing on stderr while building.
+
+    Notes
+    -----
+    Safe for any number of processes at once: one builds under a lock, the others wait for it. The folder appears
+    under its name only when it is whole.
+    """
+    cxx = compiler()
+    folder = cache_folder() / _digest(cxx)
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder.parent / f"{folder.name}.lock"):
+            if not folder.is_dir():
+                _build(cxx, folder, quiet)
+    return folder
+
+
+def sources() -> list[Path]:
+    """Return every file that a build depends on."""
+    return sorted(p for p in NATIVE.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+
+
+def _digest(cxx: str) -> str:
+    version = subprocess.run([cxx, "--version"], capture_output=True, text=True, check=True).stdout
+    digest = hashlib.sha256(version.encode())
+    digest.update(repr(FLAGS).encode())
+    for extra in (Path(__file__), Path(stubs.__file__)):
+        digest.update(extra.read_bytes())
+    for path in sources():
+        digest.update(str(path.relative_to(NATIVE)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(cxx: str, folder: Path, quiet: bool) -> None:
+    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        (work / "lib").mkdir()
+        (work / "obj").mkdir()
+        units = sorted(NATIVE.glob("*.cpp"))
+        jobs = [lambda u=u: _run([cxx, *FLAGS, "-c", str(u), "-o", str(work / "obj" / f"{u.stem}.o")]) for u in units]
+        for soname, text in stubs.generate(NATIVE / "symbols" / "rocm5"):
+            jobs.append(lambda s=soname, t=text: _stub(cxx, work, s, t))
+        workers = max(1, min(4, os.cpu_count() or 1))
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            pending = [pool.submit(job) for job in jobs]
+            for n, future in enumerate(concurrent.futures.as_completed(pending), 1):
+                future.result()
+                if not quiet:
+                    _progress(n, len(pending))
+        objects = [str(work / "obj" / f"{u.stem}.o") for u in units]
+        script = NATIVE / "exports_rocm5.map"
+        _run([cxx, "-shared", "-pthread", f"-Wl,-soname,{RUNTIME}", f"-Wl,--version-script={script}", "-Wl,-z,defs",
+              "-o", str(work / "lib" / RUNTIME), *objects, "-ldl"])
+        _lay_out(work)
+        shutil.rmtree(work / "obj")
+        os.rename(work, folder)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def _stub(cxx: str, work: Path, soname: str, text: str) -> None:
+    source = work / "obj" / f"{soname}.c"
+    source.write_text(text)
+    _run([cxx, "-x", "c", "-O1", "-fPIC", "-shared", f"-Wl,-soname,{soname}", "-o", str(work / "lib" / soname),
+          str(source)])
+
+
+def _lay_out(work: Path) -> None:
+    """Make the folder look like a ROCm installation, as far as CuPy looks."""
+    rocm = work / "rocm"
+    for name in ("bin", "include"):
+        (rocm / name).mkdir(parents=True)
+    os.symlink("../lib", rocm / "lib")
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise BuildError(f"building the emulated HIP device failed:\n$ {' '.join(command)}\n{done.stderr}")
+
+
+def _progress(done: int, total: int) -> None:
+    if done == 1:
+        print("hipemu: building the emulated HIP device (once for each version)", file=sys.stderr)
+    if sys.stderr.isatty():
+        print(f"\rhipemu: {done}/{total}", end="\n" if done == total else "", file=sys.stderr, flush=True)

@@ -1,0 +1,2 @@
+// All built in: see hipemu_device.h.
+#pragma once

@@ -1,0 +1,114 @@
+// float16: conversions with round-to-nearest-even, done in integers, and __half with arithmetic through float.
+#pragma once
+
+inline float hipemu_half_to_float(unsigned short h) {
+  const uint32_t sign = (h & 0x8000u) << 16;
+  const uint32_t exponent = (h >> 10) & 31, mantissa = h & 0x3ffu;
+  uint32_t bits;
+  if (exponent == 31) {
+    bits = sign | 0x7f800000u | mantissa << 13;
+  } else if (exponent) {
+    bits = sign | (exponent + 112) << 23 | mantissa << 13;
+  } else {
+    const float tiny = static_cast<float>(mantissa) * 5.9604644775390625e-8f;  // 2^-24
+    return sign ? -tiny : tiny;
+  }
+  float f;
+  std::memcpy(&f, &bits, 4);
+  return f;
+}
+
+inline unsigned short hipemu_float_to_half(float f) {
+  uint32_t bits;
+  std::memcpy(&bits, &f, 4);
+  const unsigned short sign = static_cast<unsigned short>(bits >> 16 & 0x8000u);
+  bits &= 0x7fffffffu;
+  if (bits > 0x7f800000u) return sign | 0x7e00u;
+  if (bits >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and above round to infinity
+  if (bits < 0x33000001u) return sign;             // at most half of the smallest subnormal
+  if (bits < 0x38800000u) {                        // subnormal result
+    const uint32_t shift = 126 - (bits >> 23);     // 14 to 24
+    const uint32_t mantissa = (bits & 0x7fffffu) | 0x800000u;
+    const uint32_t kept = mantissa >> shift, rest = mantissa & ((1u << shift) - 1), half = 1u << (shift - 1);
+    return static_cast<unsigned short>(sign | (kept + (rest > half || (rest == half && (kept & 1)))));
+  }
+  const uint32_t shifted = bits - 0x38000000u;
+  return static_cast<unsigned short>(sign | ((shifted + 0xfffu + (shifted >> 13 & 1)) >> 13));
+}
+
+// From double in one rounding: a float rounded to odd keeps what the second rounding must know.
+inline unsigned short hipemu_double_to_half(double d) {
+  float f = static_cast<float>(d);
+  if (static_cast<double>(f) != d && d == d && std::fabs(d) < 1e30) {
+    uint32_t bits;
+    std::memcpy(&bits, &f, 4);
+    if (std::fabs(static_cast<double>(f)) > std::fabs(d)) --bits;
+    bits |= 1;
+    std::memcpy(&f, &bits, 4);
+  }
+  return hipemu_float_to_half(f);
+}
+
+struct __half_raw {
+  unsigned short x;
+};
+
+struct __half {
+  unsigned short bits;
+
+  __half() = default;
+  __half(const __half&) = default;
+  __half& operator=(const __half&) = default;
+  __half(float v) : bits(hipemu_float_to_half(v)) {}
+  __half(double v) : bits(hipemu_double_to_half(v)) {}
+  template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+  __half(T v) : bits(hipemu_double_to_half(static_cast<double>(v))) {}
+  __half(const __half_raw& v) : bits(v.x) {}
+
+  operator float() const { return hipemu_half_to_float(bits); }
+  operator __half_raw() const { return {bits}; }
+
+  __half operator-() const { return __half_raw{static_cast<unsigned short>(bits ^ 0x8000u)}; }
+  __half& operator+=(__half o) { return *this = __half(float(*this) + float(o)); }
+  __half& operator-=(__half o) { return *this = __half(float(*this) - float(o)); }
+  __half& operator*=(__half o) { return *this = __half(float(*this) * float(o)); }
+  __half& operator/=(__half o) { return *this = __half(float(*this) / float(o)); }
+};
+
+inline __half operator+(__half a, __half b) { return a += b; }
+inline __half operator-(__half a, __half b) { return a -= b; }
+inline __half operator*(__half a, __half b) { return a *= b; }
+inline __half operator/(__half a, __half b) { return a /= b; }
+inline bool operator==(__half a, __half b) { return float(a) == float(b); }
+inline bool operator!=(__half a, __half b) { return float(a) != float(b); }
+inline bool operator<(__half a, __half b) { return float(a) < float(b); }
+inline bool operator>(__half a, __half b) { return float(a) > float(b); }
+inline bool operator<=(__half a, __half b) { return float(a) <= float(b); }
+inline bool operator>=(__half a, __half b) { return float(a) >= float(b); }
+
+using half = __half;
+
+struct alignas(4) __half2 {
+  __half x, y;
+};
+using half2 = __half2;
+
+inline __half __float2half(float v) { return __half(v); }
+inline __half __float2half_rn(float v) { return __half(v); }
+inline __half __double2half(double v) { return __half(v); }
+inline float __half2float(__half v) { return float(v); }
+inline unsigned short __half_as_ushort(__half v) { return v.bits; }
+inline short __half_as_short(__half v) { return static_cast<short>(v.bits); }
+inline __half __ushort_as_half(unsigned short v) { return __half_raw{v}; }
+inline __half __short_as_half(short v) { return __half_raw{static_cast<unsigned short>(v)}; }
+inline __half __hadd(__half a, __half b) { return a + b; }
+inline __half __hsub(__half a, __half b) { return a - b; }
+inline __half __hmul(__half a, __half b) { return a * b; }
+inline __half __hdiv(__half a, __half b) { return a / b; }
+inline __half __hfma(__half a, __half b, __half c) { return __half(std::fma(double(a), double(b), double(c))); }
+inline __half __hneg(__half a) { return -a; }
+inline bool __hisnan(__half a) { return (a.bits & 0x7fffu) > 0x7c00u; }
+inline bool __hisinf(__half a) { return (a.bits & 0x7fffu) == 0x7c00u; }
+inline __half2 __floats2half2_rn(float a, float b) { return {__half(a), __half(b)}; }
+inline float __low2float(__half2 v) { return float(v.x); }
+inline float __high2float(__half2 v) { return float(v.y); }

@@ -1,0 +1,73 @@
+// Barriers, fences, shuffles and votes. A wavefront has 64 lanes.
+//
+// On the device the lanes of a wavefront march in step, and code relies on it with no more than a fence between them
+// (CuPy's __syncwarp is a block fence on HIP). So a block fence is a barrier of the warp here.
+//
+// The lanes that take part in a shuffle or vote are those that wait at one when every live lane of the warp waits at
+// something: the active lanes of a diverged wavefront. A shuffle from a lane that takes no part gives what that lane
+// left last, as undefined as on the device.
+#pragma once
+
+inline void __syncthreads() { hipemu_barrier(); }
+inline int __syncthreads_count(int p) { return hipemu_barrier_reduce(0, p); }
+inline int __syncthreads_and(int p) { return hipemu_barrier_reduce(1, p); }
+inline int __syncthreads_or(int p) { return hipemu_barrier_reduce(2, p); }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() { hipemu_warp_leave(nullptr, 0); }
+
+inline unsigned __lane_id() { return hipemu_current->linear & 63u; }
+inline unsigned hipemu_lane() { return hipemu_current->linear & 63u; }
+
+template <class T>
+inline T hipemu_exchange(T value, unsigned lane) {
+  static_assert(sizeof(T) <= 16, "a shuffle of this size is not emulated");
+  hipemu_warp_leave(&value, sizeof value);
+  std::memcpy(&value, hipemu_warp_value(lane & 63u), sizeof value);
+  return value;
+}
+
+template <class T>
+inline T __shfl(T value, int source, int width = 64) {
+  const unsigned lane = hipemu_lane();
+  const unsigned first = lane & ~(unsigned(width) - 1);
+  return hipemu_exchange(value, first + (unsigned(source) & (unsigned(width) - 1)));
+}
+template <class T>
+inline T __shfl_up(T value, unsigned delta, int width = 64) {
+  const unsigned lane = hipemu_lane();
+  const unsigned within = lane & (unsigned(width) - 1);
+  return hipemu_exchange(value, within >= delta ? lane - delta : lane);
+}
+template <class T>
+inline T __shfl_down(T value, unsigned delta, int width = 64) {
+  const unsigned lane = hipemu_lane();
+  const unsigned within = lane & (unsigned(width) - 1);
+  return hipemu_exchange(value, within + delta < unsigned(width) ? lane + delta : lane);
+}
+template <class T>
+inline T __shfl_xor(T value, int mask, int width = 64) {
+  const unsigned lane = hipemu_lane();
+  const unsigned other = lane ^ unsigned(mask);
+  const unsigned end = (lane & ~(unsigned(width) - 1)) + unsigned(width);
+  return hipemu_exchange(value, other < end ? other : lane);
+}
+
+inline uint64_t __ballot(int predicate) {
+  const int mine = predicate != 0;
+  hipemu_warp_leave(&mine, sizeof mine);
+  uint64_t votes = 0;
+  const uint64_t active = hipemu_warp_active();
+  for (unsigned lane = 0; lane < 64; ++lane) {
+    int theirs;
+    std::memcpy(&theirs, hipemu_warp_value(lane), sizeof theirs);
+    if ((active >> lane & 1) && theirs) votes |= uint64_t{1} << lane;
+  }
+  return votes;
+}
+inline int __any(int predicate) { return __ballot(predicate) != 0; }
+inline int __all(int predicate) {
+  const uint64_t votes = __ballot(predicate);
+  return votes == hipemu_warp_active();
+}
+inline uint64_t __activemask() { return __ballot(1); }

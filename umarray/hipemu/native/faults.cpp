@@ -1,0 +1,78 @@
+#include "faults.h"
+
+#include <signal.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+
+#include "abi.h"
+#include "residency.h"
+#include "space.h"
+#include "stream.h"
+#include "worker.h"
+
+namespace hipemu::faults {
+namespace {
+
+std::mutex install_mutex;
+struct sigaction previous_segv;
+struct sigaction previous_bus;
+
+void pass_on(int number, siginfo_t* info, void* context) {
+  const struct sigaction& previous = number == SIGSEGV ? previous_segv : previous_bus;
+  if (previous.sa_flags & SA_SIGINFO) {
+    previous.sa_sigaction(number, info, context);
+  } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+    signal(number, SIG_DFL);  // the access is repeated on return, and ends the process
+  } else {
+    previous.sa_handler(number);
+  }
+}
+
+bool serve(void* address, bool write) {
+  size_t offset;
+  int place;
+  if (!Space::get().find(address, &offset, &place)) return false;
+  const int worker = streams::worker_device();
+  if (place == HOST && worker != HOST) return residency::borrow(worker, offset, write);
+  return residency::fault(place, offset, write);
+}
+
+void handle(int number, siginfo_t* info, void* context) {
+  const int saved = errno;
+  const bool write = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2;
+  if (number == SIGSEGV && serve(info->si_addr, write)) {
+    errno = saved;
+    return;
+  }
+  if (streams::worker_device() != HOST) worker::abandon(hipErrorIllegalAddress, info->si_addr);
+  pass_on(number, info, context);
+  errno = saved;
+}
+
+void install(int number, struct sigaction* previous) {
+  struct sigaction now;
+  if (sigaction(number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) return;
+  const std::lock_guard<std::mutex> held(install_mutex);
+  if (sigaction(number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) return;
+  *previous = now;
+  struct sigaction ours = {};
+  ours.sa_sigaction = handle;
+  // NODEFER: a fault while a fault is served is an error to be seen, not a hang.
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&ours.sa_mask);
+  sigaction(number, &ours, nullptr);
+}
+
+}  // namespace
+
+void watch() {
+  install(SIGSEGV, &previous_segv);
+  install(SIGBUS, &previous_bus);
+}
+
+void finish_operation(int device) { residency::give_back_borrowed(device); }
+
+}  // namespace hipemu::faults

@@ -1,0 +1,97 @@
+"""Which pool a thread allocates from, and how: a stack for each thread."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from umarray.errors import ClosedError
+
+if TYPE_CHECKING:
+    from umarray.memory.pool import Pool
+
+_thread = threading.local()
+_installed: list[Pool] = []
+
+
+class Flags(NamedTuple):
+    """How a thread allocates from a pool."""
+
+    persistent: bool = False
+    plain: bool = False
+    tracked: bool = False
+
+
+class Entry:
+    """One level of a thread's stack.
+
+    Notes
+    -----
+    Entries may be left in any order: the allocator of a lower one comes back only when those above it are left too.
+    """
+
+    __slots__ = ("allocating", "flags", "left", "pool", "stack")
+
+    def __init__(
+        self, pool: Pool, allocating: AbstractContextManager[Any] | None, flags: Flags, stack: list[Entry]
+    ) -> None:
+        self.pool, self.allocating, self.flags, self.stack = pool, allocating, flags, stack
+        self.left = False
+
+    def leave(self) -> None:
+        """Make what was current before current again."""
+        if self.left:
+            raise ClosedError("this pool was left before")
+        if self.stack is not _stack():
+            raise RuntimeError("a pool must be left in the thread that entered it")
+        self.left = True
+        while self.stack and self.stack[-1].left:
+            allocating = self.stack.pop().allocating
+            if allocating is not None:
+                allocating.__exit__(None, None, None)
+
+
+def enter(pool: Pool, allocating: AbstractContextManager[Any] | None, flags: Flags) -> Entry:
+    """Make `pool` the calling thread's."""
+    stack = _stack()
+    if allocating is not None:
+        allocating.__enter__()
+    entry = Entry(pool, allocating, flags, stack)
+    stack.append(entry)
+    return entry
+
+
+def current() -> Pool | None:
+    """The calling thread's pool, else the process's, else None."""
+    for entry in reversed(_stack()):
+        if not entry.left:
+            return entry.pool
+    return _installed[-1] if _installed else None
+
+
+def flags(pool: Pool) -> Flags:
+    """How the calling thread allocates from `pool`."""
+    for entry in reversed(_stack()):
+        if not entry.left and entry.pool is pool:
+            return entry.flags
+    return Flags()
+
+
+def install(pool: Pool) -> None:
+    """Make `pool` the process's."""
+    _installed.append(pool)
+
+
+def uninstall(pool: Pool) -> None:
+    """Undo `install`."""
+    if pool in _installed:
+        _installed.remove(pool)
+
+
+def _stack() -> list[Entry]:
+    try:
+        return _thread.stack  # type: ignore[no-any-return]
+    except AttributeError:
+        _thread.stack = stack = []
+        return stack

@@ -1,0 +1,172 @@
+"""Roots: what lies between CuPy's pool and our arenas.
+
+A lane is the base allocator under one `cupy.cuda.MemoryPool`. CuPy asks it only when it has nothing for a stream. The
+lane then serves the request with a root of that size, and has CuPy take in a larger one beside it: it calls CuPy's
+`malloc` from inside the allocator, answers the call that comes of it with the large root, and drops the result. From
+then on CuPy's own compiled code splits and merges that root, and umarray is not asked.
+
+CuPy drops a root as a whole, under a lock of its own; so a root's finaliser only appends to a deque.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from contextlib import suppress
+from typing import Any
+
+import cupy
+from cupy.cuda import memory_hook
+
+from umarray.errors import NotSupported, OutOfMemory
+from umarray.memory.owners import PER_THREAD, Owner, owner_of
+from umarray.memory.reserve import Range, Reserve, Returned, Slab
+from umarray.memory.shares import LEAST_ROOT, Shares
+from umarray.sizes import format_size
+
+_plain_malloc = cupy.cuda.MemoryPool.malloc
+
+
+class PoolOutOfMemory(OutOfMemory, cupy.cuda.memory.OutOfMemoryError):  # type: ignore[misc]
+    """A pool of umarray's is out of memory: CuPy's error and ours; it pickles."""
+
+    def __init__(self, requested: int, used: int, limit: int, detail: str = "") -> None:
+        OutOfMemory.__init__(self, requested, used, limit, detail)
+        self._size, self._total, self._limit = requested, used, limit
+
+    def __reduce__(self) -> tuple[type, tuple[int, int, int, str]]:
+        return type(self), (self.requested, self.used, self.limit, self.detail)
+
+
+class _Root:
+    """Goes back to its arena when CuPy drops it."""
+
+    __slots__ = ("_offset", "_owner", "_returned", "_slab")
+
+    def __init__(self, found: Range, returned: Returned) -> None:
+        self._slab: Slab = found.slab
+        self._offset = found.offset
+        self._owner = found.owner
+        self._returned = returned
+
+    def __del__(self) -> None:
+        self._returned.append((self._slab, self._offset, (self._owner,)))
+
+
+class _Local(threading.local):
+    prepared: Any = None
+
+
+class Lane:
+    """The base allocator of one CuPy pool.
+
+    Parameters
+    ----------
+    owner : pool
+        The pool of ours that it is part of; held weakly, so that dropping the pool is seen at once.
+    name : str
+        Tells lanes apart: each learns its own sizes.
+    """
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self._owner = weakref.ref(owner)
+        self.name = name
+        self.pool: Any = None  # a weak reference to the CuPy pool, set by whoever makes it
+        self._shares: dict[int, Shares] = {}
+        self._local = _Local()
+
+    def allocate(self, nbytes: int) -> Any:
+        """What CuPy calls for a block that it has no room for; the answer is a root of its own."""
+        prepared, self._local.prepared = self._local.prepared, None
+        if prepared is not None:
+            return prepared
+        ours, pool = self._owner(), self.pool()
+        if ours is None or pool is None:
+            raise MemoryError("this pool is being torn down")
+        device = ours.driver.current_device()
+        reserve = ours.reserve_of(device)
+        owner = self._stream_owner(device)
+        ours.missed(self, pool, nbytes, reserve, owner)
+        held = reserve.carved.get(owner, 0)
+        try:
+            found = reserve.obtain(nbytes, owner, reclaim=ours.reclaim)
+        except OutOfMemory as error:
+            raise PoolOutOfMemory(error.requested, error.used, error.limit, error.detail) from None
+        pointer = _pointer(found, reserve, device)
+        self._prime(pool, reserve, owner, found.nbytes, held, device)
+        return pointer
+
+    def learn(self, device: int, peaks: dict[Owner, int]) -> bool:
+        """Take in what this lane's streams held at most; whether their roots should be made anew."""
+        shares = self._shares.get(device)
+        return shares is not None and shares.learn(peaks)
+
+    def _prime(self, pool: Any, reserve: Reserve, owner: Owner, missed: int, held: int, device: int) -> None:
+        """Let CuPy take in a root to carve from. That it cannot be done is no error."""
+        free, _ = reserve.free_bytes()
+        share = self._shares.setdefault(device, Shares()).share(owner, missed, held, free)
+        limit = pool.get_limit()
+        if limit:
+            share = min(share, max(0, limit - pool.total_bytes()) // 4)
+        share = share // 512 * 512
+        if share < LEAST_ROOT:
+            return
+        with suppress(OutOfMemory, NotSupported):
+            found = reserve.find(share, owner, least=LEAST_ROOT)
+            if found is None:
+                return
+            self._local.prepared = _pointer(found, reserve, device)
+            hooks = memory_hook.get_memory_hooks()
+            hidden = dict(hooks)
+            hooks.clear()  # the hooks are told of blocks, which this is none
+            try:
+                _plain_malloc(pool, found.nbytes)
+            except MemoryError:
+                pass
+            finally:
+                hooks.update(hidden)
+                self._local.prepared = None
+
+    def _stream_owner(self, device: int) -> Owner:
+        stream = cupy.cuda.get_current_stream()
+        handle = int(stream.ptr)
+        lasting = isinstance(stream, cupy.cuda.Stream) or handle in (0, 1, PER_THREAD)
+        return owner_of(device, handle, keep=stream, lasting=lasting, lane=self.name)
+
+
+def capturing(stream: int) -> bool:
+    """Whether a graph is being captured on `stream`."""
+    try:
+        return bool(cupy.cuda.runtime.streamIsCapturing(stream))
+    except Exception:
+        return False  # a runtime without graphs
+
+
+def refuse_in_capture(stream: int, nbytes: int) -> None:
+    """Raise where a graph is being captured: the driver may not be called then."""
+    if capturing(stream):
+        raise NotSupported(
+            f"{format_size(nbytes)} were asked for while a graph is captured on stream {stream:#x}, and the pool has no "
+            "room for that stream without calling the driver: run the same code once before the capture"
+        )
+
+
+def release_plans() -> None:
+    """Let CuPy's FFT plans of this thread go, with their work areas."""
+    with suppress(Exception):
+        cupy.fft.config.get_plan_cache().clear()
+
+
+def plan_areas() -> set[int]:
+    """Addresses that the FFT plans of this thread hold for work."""
+    areas: set[int] = set()
+    with suppress(Exception):
+        for _, node in cupy.fft.config.get_plan_cache():
+            area = getattr(node.plan, "work_area", None)
+            areas.update(int(one.ptr) for one in (area if isinstance(area, list) else [area]) if one is not None)
+    return areas
+
+
+def _pointer(found: Range, reserve: Reserve, device: int) -> Any:
+    memory = cupy.cuda.UnownedMemory(found.address, found.nbytes, _Root(found, reserve.returned), device)
+    return cupy.cuda.MemoryPointer(memory, 0)

@@ -1,0 +1,328 @@
+"""What every pool is: arenas from a driver, a budget, epochs, persistent blocks, statistics, and an end.
+
+How memory gets to arrays differs (`host_pool`, `cupy_pool`); everything here holds for both.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+from umarray.drivers import get_driver
+from umarray.drivers.base import Array, Driver, Kind, Mode
+from umarray.errors import ClosedError
+from umarray.memory import active, deferred, lingering
+from umarray.memory.budget import check_request, make_budget
+from umarray.memory.epochs import Epoch, collect
+from umarray.memory.reserve import Reserve
+from umarray.memory.statistics import PoolStatistics
+from umarray.memory.tracking import Escape, Tracker
+from umarray.places import HOST, Device
+
+MOST_ESCAPES = 1000  # records kept for the statistics
+
+Self = TypeVar("Self", bound="Pool")
+
+
+class Pool:
+    """What `umarray.pool` and `umarray.install` return, whatever the mode.
+
+    Parameters
+    ----------
+    arena_bytes : int or str, optional
+        The first arena: bytes, "512MiB", or "25%" of the memory; else `UMARRAY_ARENA`, else 64 MiB. Further arenas
+        double, up to the limit.
+    limit : int or str, optional
+        What all arenas of a device may reach; else `CUPY_GPU_MEMORY_LIMIT`, else what is free less the headroom.
+    headroom : int or str, optional
+        What stays free for others: by default the larger of 1 GiB and 5 % of the memory (never over a quarter).
+    oversubscribe : float
+        In managed mode the limit may reach this many times what is free.
+    coarse_grain : bool, optional
+        Ask for HIP's coarse-grain coherence on the arenas; None leaves it as the runtime has it.
+    track : bool
+        Count peaks, totals and escapes. It costs time in every allocation.
+
+    Notes
+    -----
+    Safe from any thread. A free never waits for umarray: it appends, and the next allocation takes it in.
+    """
+
+    kind: Kind
+
+    # The life of a pool
+
+    def _set_up(
+        self,
+        kind: Kind,
+        arena_bytes: Any,
+        limit: Any,
+        headroom: Any,
+        oversubscribe: Any,
+        coarse_grain: Any,
+        track: Any,
+    ) -> None:
+        for name, value in (("coarse_grain", coarse_grain), ("track", track)):
+            if not (isinstance(value, bool) or (name == "coarse_grain" and value is None)):
+                raise TypeError(f"{name} must be True or False, not {value!r}")
+        driver = get_driver()
+        check_request(driver, arena_bytes, limit, headroom, oversubscribe)
+        lingering.sweep()
+        self.driver: Driver = driver
+        self.kind = kind
+        self._request = (arena_bytes, limit, headroom, oversubscribe)
+        self._coarse_grain = coarse_grain
+        self._tracking = track
+        self._tracker = Tracker()
+        self._reserves: dict[int, Reserve] = {}
+        self._lock = threading.RLock()
+        self._misses = 0
+        self._relaid_at = 0  # misses when the arenas were last made whole
+        self._epochs = 0
+        self._escapes: deque[Escape] = deque(maxlen=MOST_ESCAPES)
+        self._told: set[str] = set()
+        self._closed = False
+        self._scoped = False
+        self._entries: list[active.Entry] = []
+        if arena_bytes is not None or limit is not None:
+            self.reserve_of(driver.current_device())  # a size that cannot be is refused here
+
+    def reserve_of(self, device: int) -> Reserve:
+        """The arenas on a device; the budget is made at the first call, from what is free then."""
+        reserve = self._reserves.get(device)
+        if reserve is None:
+            place = HOST if self.driver.mode is Mode.HOST else Device(device)
+            budget = make_budget(self.driver, place, *self._request)
+            made = Reserve(self.driver, self.kind, device, budget, self._coarse_grain)
+            self._prepare(made)
+            with self._lock:
+                reserve = self._reserves.setdefault(device, made)
+        return reserve
+
+    @property
+    def closed(self) -> bool:
+        """`close` was called: nothing new is handed out."""
+        return self._closed
+
+    def check_open(self) -> None:
+        """Raise `ClosedError` on a closed pool."""
+        if self._closed:
+            raise ClosedError("this pool is closed: make a new one")
+
+    def close(self) -> None:
+        """Hand out nothing more, and give the arenas back as soon as nothing in them is in use.
+
+        Arrays that are alive stay valid; the pool is kept until the last of them is gone.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if not self.finish():
+            lingering.keep(self)
+
+    def finish(self) -> bool:
+        """Give everything back if nothing is in use; whether that was so."""
+        deferred.drain()
+        self._drop_free()
+        if self._in_use():
+            return False
+        for reserve in list(self._reserves.values()):
+            reserve.release()
+        return all(not reserve.slabs for reserve in self._reserves.values())
+
+    def __del__(self) -> None:
+        # Nothing but appending is safe here. A pool that never carved anything has nothing to keep.
+        reserves = getattr(self, "_reserves", None)
+        if reserves and not self._closed and any(reserve.slabs for reserve in reserves.values()):
+            self._closed = True
+            lingering.keep(self)
+
+    # Scopes
+
+    def __enter__(self: Self) -> Self:
+        self.check_open()
+        self._entries.append(self.activate())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entries.pop().leave()
+        if self._scoped and not self._entries:
+            self.close()
+
+    def activate(self, **how: bool) -> active.Entry:
+        """Make this pool the one of the calling thread, until the entry that comes back is left."""
+        before = active.flags(self)
+        return active.enter(self, self._allocating(before._replace(**how)), before._replace(**how))
+
+    def epoch(self, label: str = "epoch", *, on_escape: str = "retain") -> Epoch:
+        """A span of the program at whose end the arenas are made whole again.
+
+        Parameters
+        ----------
+        label : str
+            For warnings, errors and records.
+        on_escape : {"retain", "warn", "raise"}
+            What happens when an array made inside is alive at the end. It always keeps its memory, and the next epoch
+            carves around it. "warn" says so once for each line that made some, "raise" is an `EscapeError`, but only
+            where the body succeeded. Both track what the calling thread allocates (all threads where the pool tracks).
+
+        Examples
+        --------
+        >>> import umarray as um
+        >>> with um.pool("1MiB") as pool:
+        ...     with pool.epoch("first") as epoch:
+        ...         x = um.zeros(1000)
+        ...         del x
+        """
+        return Epoch(self, label, on_escape)
+
+    @contextmanager
+    def persistent(self) -> Iterator[None]:
+        """Arrays made in this block, by this thread, live as long as they like: they never count as escapes."""
+        self.check_open()
+        entry = self.activate(persistent=True)
+        try:
+            yield
+        finally:
+            entry.leave()
+
+    @contextmanager
+    def plain(self) -> Iterator[None]:
+        """Arrays made in this block, by this thread, are plain device memory, for NCCL, MPI and IPC buffers.
+
+        On the host, memory is memory.
+        """
+        self.check_open()
+        entry = self.activate(plain=True)
+        try:
+            yield
+        finally:
+            entry.leave()
+
+    # Epochs, for `Epoch`
+
+    def begin_epoch(self, epoch: Epoch, track: bool) -> Tracker | None:
+        """Count an epoch in; gives the tracker where one is at work."""
+        with self._lock:
+            self._epochs += 1
+        self._tracker.entered(1)
+        if track and not self._tracking and self.is_current():
+            epoch._activation = self.activate(tracked=True)
+        return self._tracker if track or self._tracking else None
+
+    def end_epoch(self, epoch: Epoch, since: int, track: bool) -> tuple[Escape, ...] | None:
+        """Count an epoch out; the last one makes the arenas whole. Returns the escapes, None where none were tracked."""
+        with ExitStack() as undo:
+            undo.callback(self._count_out)
+            undo.callback(self._tracker.entered, -1)
+            if isinstance(epoch._activation, active.Entry):
+                undo.callback(epoch._activation.leave)
+            deferred.drain()
+            lingering.sweep()
+            if not (track or self._tracking):
+                return None
+            escapes = self._tracker.escaped(since, epoch.label, self._library_blocks())
+            if escapes and track:
+                collect()
+                escapes = self._tracker.escaped(since, epoch.label, self._library_blocks())
+            self._escapes.extend(escapes)
+            return escapes
+
+    def not_told(self, escapes: Iterable[Escape]) -> list[Escape]:
+        """Those whose line has not been warned about yet; it has from now on."""
+        with self._lock:
+            new = [escape for escape in escapes if escape.line not in self._told]
+            self._told.update(escape.line for escape in new)
+        return new
+
+    def _count_out(self) -> None:
+        with self._lock:
+            self._epochs -= 1
+            outermost = self._epochs == 0
+        if outermost:
+            self._relay()
+
+    # Asking
+
+    def statistics(self) -> PoolStatistics:
+        """The pool at this moment, frozen."""
+        deferred.drain()
+        lingering.sweep()
+        reserves = list(self._reserves.values())
+        tracker = self._tracker if self._tracking else None
+        if tracker is not None:
+            live = tracker.live()
+        return PoolStatistics(
+            kind=self.kind.value,
+            limit_bytes=sum(reserve.budget.limit for reserve in reserves),
+            arena_bytes=sum(reserve.arena_bytes for reserve in reserves),
+            arenas=sum(len(reserve.slabs) for reserve in reserves),
+            carved_bytes=sum(reserve.used_bytes for reserve in reserves),
+            current_bytes=self._current_bytes(),
+            misses=self._misses,
+            driver_allocations=sum(reserve.driver_allocations for reserve in reserves),
+            deferred_uses=deferred.held(),
+            plain_bytes=self._plain_bytes(),
+            peak_bytes=None if tracker is None else tracker.peak_bytes,
+            total_bytes=None if tracker is None else tracker.total_bytes,
+            allocations=None if tracker is None else tracker.next_serial,
+            escapes=None if tracker is None else tuple(self._escapes),
+            fragmentation=None if tracker is None else self._fragmentation(live),
+        )
+
+    def _fragmentation(self, live: list[tuple[int, int]]) -> float:
+        span = alive = 0
+        for reserve in self._reserves.values():
+            for slab in reserve.slabs:
+                start, end = slab.allocation.address, slab.allocation.address + slab.allocation.nbytes
+                inside = [(address, nbytes) for address, nbytes in live if start <= address < end]
+                alive += sum(nbytes for _, nbytes in inside)
+                span += max((address + nbytes - start for address, nbytes in inside), default=0)
+        return 1 - alive / span if span else 0.0
+
+    # What a kind of pool fills in
+
+    def is_current(self) -> bool:
+        """Arrays that the calling thread makes now come from this pool."""
+        return active.current() is self
+
+    def install_allocator(self) -> Callable[[], None]:
+        """Make the array library allocate here in the whole process; returns what undoes it."""
+        return lambda: None
+
+    def array_of_bytes(self, nbytes: int) -> Array:
+        """A 1-D uint8 array of fresh memory on the current device, not initialised."""
+        raise NotImplementedError
+
+    def _allocating(self, flags: active.Flags) -> AbstractContextManager[Any] | None:
+        """What makes the array library allocate here, in the calling thread; None where there is no such thing."""
+        return None
+
+    def _prepare(self, reserve: Reserve) -> None:
+        return None
+
+    def _relay(self) -> None:
+        """Make the arenas whole, where something missed since that was last done."""
+        for reserve in list(self._reserves.values()):
+            reserve.consolidate()
+
+    def _drop_free(self) -> None:
+        """Give carved memory that is free back to the arenas."""
+
+    def _in_use(self) -> bool:
+        return self._current_bytes() > 0 or self._plain_bytes() > 0
+
+    def _current_bytes(self) -> int:
+        return sum(reserve.used_bytes for reserve in list(self._reserves.values()))
+
+    def _plain_bytes(self) -> int:
+        return 0
+
+    def _library_blocks(self) -> Iterable[int]:
+        return ()

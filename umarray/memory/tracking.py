@@ -1,0 +1,128 @@
+"""Tracking: which blocks are alive, their peak, and those that escaped an epoch, with the line that made them.
+
+It costs time in every allocation, so pools track only where they were told to.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent.parent
+_OURS = tuple(f"{_HERE / room}/" for room in ("memory", "residency", "pipeline"))
+
+
+@dataclass(frozen=True, slots=True)
+class Escape:
+    """Arrays made by one line inside an epoch and alive at its end."""
+
+    line: str
+    """`file:number` of the code that made them."""
+    count: int
+    nbytes: int
+    epoch: str
+
+
+@dataclass(slots=True)
+class _Made:
+    address: int
+    nbytes: int
+    line: str
+    persistent: bool
+    thread: int
+    in_epoch: bool
+
+
+class Block:
+    """Keeps what it stands for alive, and tells the tracker when it goes. Its finaliser only appends."""
+
+    __slots__ = ("__weakref__", "_gone", "_serial", "inner")
+
+    def __init__(self, inner: object, gone: deque[int], serial: int) -> None:
+        self.inner, self._gone, self._serial = inner, gone, serial
+
+    def __del__(self) -> None:
+        self._gone.append(self._serial)
+
+
+class Tracker:
+    """Live blocks of a pool.
+
+    Notes
+    -----
+    Safe from any thread; a free only appends.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._live: dict[int, _Made] = {}
+        self._gone: deque[int] = deque()
+        self._thread = threading.local()
+        self.next_serial = 0
+        self.current_bytes = self.peak_bytes = self.total_bytes = 0
+
+    def made(self, inner: object, address: int, nbytes: int, persistent: bool) -> Block:
+        """Enter a block; hold on to the result as long as it lives."""
+        made = _Made(address, nbytes, calling_line(), persistent, threading.get_ident(), self.depth() > 0)
+        with self._lock:
+            self._settle()
+            serial = self.next_serial
+            self.next_serial += 1
+            self.total_bytes += nbytes
+            self.current_bytes += nbytes
+            self.peak_bytes = max(self.peak_bytes, self.current_bytes)
+            self._live[serial] = made
+        return Block(inner, self._gone, serial)
+
+    def depth(self) -> int:
+        """How many epochs this thread is in."""
+        return getattr(self._thread, "depth", 0)
+
+    def entered(self, step: int) -> None:
+        """This thread entered (1) or left (-1) an epoch."""
+        self._thread.depth = self.depth() + step
+
+    def live(self) -> list[tuple[int, int]]:
+        """Address and bytes of every live block."""
+        with self._lock:
+            self._settle()
+            return [(made.address, made.nbytes) for made in self._live.values()]
+
+    def escaped(self, since: int, epoch: str, libraries: Iterable[int] = ()) -> tuple[Escape, ...]:
+        """What was made from serial `since` on by this thread, or by one in no epoch of its own, and is alive.
+
+        `libraries` are addresses that a library's cache holds: not escapes of the user's.
+        """
+        cached, here = frozenset(libraries), threading.get_ident()
+        counts: Counter[str] = Counter()
+        nbytes: Counter[str] = Counter()
+        with self._lock:
+            self._settle()
+            for serial, made in self._live.items():
+                mine = made.thread == here or not made.in_epoch
+                if serial >= since and mine and not made.persistent and made.address not in cached:
+                    counts[made.line] += 1
+                    nbytes[made.line] += made.nbytes
+        return tuple(Escape(line, count, nbytes[line], epoch) for line, count in counts.items())
+
+    def _settle(self) -> None:
+        while self._gone:
+            made = self._live.pop(self._gone.popleft(), None)
+            if made is not None:
+                self.current_bytes -= made.nbytes
+
+
+def calling_line() -> str:
+    """`file:number` of the nearest caller that is neither umarray nor an array library."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _is_library(filename: str) -> bool:
+    return filename.startswith(_OURS) or any(f"/{name}/" in filename for name in ("cupy", "cupyx", "numpy"))
