@@ -24,6 +24,13 @@ _why_no_gpu: str | None = None
 def pytest_configure(config: pytest.Config) -> None:
     global _stderr
     _stderr = os.fdopen(os.dup(2), "w")  # the real one: pytest captures during tests
+    if "UMARRAY_MODE" not in os.environ and not os.environ.get("HIPEMU"):
+        try:
+            drivers.get_driver()
+        except UmarrayError as error:  # CuPy without its vendor's runtime: the tests here run on the host
+            global _why_no_gpu
+            _why_no_gpu = str(error)
+            os.environ["UMARRAY_MODE"] = "host"
     config.addinivalue_line("markers", f"watchdog(seconds): how long a test may take (default {WATCHDOG})")
 
 
@@ -38,13 +45,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Any:
 
 
 def _no_real_device() -> str:
-    """Why tests/gpu cannot run here; empty where it can. Asked once, and only if that folder is to be collected."""
+    """Why tests/gpu cannot run here; empty where it can."""
     if os.environ.get("HIPEMU"):
         return "the device is emulated"
-    try:
-        driver = drivers.get_driver()
-    except UmarrayError as error:
-        return str(error)
+    driver = drivers.get_driver()
     return "" if driver.device_count() else "; ".join(driver.reasons)
 
 

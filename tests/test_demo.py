@@ -1,18 +1,24 @@
+"""The demo: its data, its network, the whole, and what it refuses."""
+
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import json
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from umarray import drivers
 from umarray.demo import add_arguments, data, run, timeline
 from umarray.demo.network import _RATE, Network
 from umarray.demo.table import broken_promises, table
 from umarray.demo.training import PlainSlot, Results, reference
+from umarray.drivers.host import HostDriver
 from umarray.events import StageRan
 
 KEYS = """mode driver transport samples epochs accuracy reference_accuracy max_abs_difference step_ms stage_ms
@@ -30,9 +36,17 @@ def digits() -> data.Digits:
     return data.load()
 
 
-def some_results(**changes: object) -> Results:
+def some_results(**changes: Any) -> Results:
     good = Results("host", "host", "host", 1797, 10, 0.99, 0.99, 0.0, 2.0, {"prepare": 1.0}, 1.0, 0.5, 0, 4096, 0)
     return dataclasses.replace(good, **changes)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def host() -> Iterator[None]:
+    """What is tested here is host mode, whatever this machine could do."""
+    before = drivers.set_driver(HostDriver(("a test wants it",)))
+    yield
+    drivers.set_driver(before)
 
 
 # The data
@@ -106,7 +120,7 @@ def test_augmented_images_are_near_their_originals_and_differ_from_them(digits):
 
 
 def test_a_step_goes_down_the_gradient():
-    network, random = Network(np), np.random.default_rng(0)
+    network, random = Network(np, np.asarray), np.random.default_rng(0)
     images, labels = random.integers(0, 240, (6, 8, 8), np.uint8), random.integers(0, 10, 6, np.uint8)
     network.weights = [weight.astype(float) for weight in network.weights]
     network._velocities = [np.zeros_like(weight) for weight in network.weights]
@@ -128,10 +142,10 @@ def test_a_step_goes_down_the_gradient():
 
 
 def test_the_plain_loop_learns_and_is_repeatable(digits):
-    one, two = reference(digits, 2), reference(digits, 2)
+    one, two = reference(digits, 1), reference(digits, 1)
     assert all(np.array_equal(a, b) for a, b in zip(one.weights, two.weights, strict=True))
-    assert one.accuracy(*digits.test_set()) > 0.9
-    assert Network(np).accuracy(*digits.test_set()) < 0.3
+    assert one.accuracy(*digits.test_set()) > 0.85
+    assert Network(np, np.asarray).accuracy(*digits.test_set()) < 0.3
     assert {weight.dtype for weight in one.weights} == {np.dtype(np.float32)}
 
 
@@ -162,7 +176,10 @@ def test_the_demo_keeps_its_promises(whole):
     assert 0 <= results["max_abs_difference"] <= 1e-4
     assert results["driver_allocations_after_first_epoch"] == 0 and results["escapes"] == 0
     assert results["peak_bytes"] > 0
-    assert len(results["stage_ms"]) == 3 and min(results["stage_ms"].values()) >= 0
+    assert (
+        list(results["stage_ms"]) == ["source", "prep", "transfer", "compute"]
+        and min(results["stage_ms"].values()) >= 0
+    )
     assert results["ideal_step_ms"] > 0 and results["step_ms"] > 0
     assert results["overlap_efficiency"] == pytest.approx(results["ideal_step_ms"] / results["step_ms"])
 
@@ -183,7 +200,7 @@ def test_one_epoch_is_enough_for_a_result_and_too_little_for_the_accuracy(capsys
 
 def test_the_table_has_a_line_for_everything():
     text = table(some_results(stage_ms={"prepare": 1.0, "transfer": 0.5, "compute": 0.25}), 23)
-    assert text.count("\n") == 15
+    assert text.count("\n") == 14
     for told in ("0.9900", "2.000 ms", "0.250 ms", "50%", "4.0 KiB", "10 epochs of 23 steps", "1,797"):
         assert told in text
 
@@ -258,9 +275,12 @@ def test_a_plot_that_cannot_be_written_is_refused(name, told, tmp_path, capsys, 
     ],
 )
 def test_a_missing_package_is_one_line(missing, options, told, monkeypatch, capsys, no_training):
-    for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
+    gone = {missing, "threadpoolctl"}  # which comes with scikit-learn
+    for name in [name for name in sys.modules if name.partition(".")[0] in gone]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, missing, None)
+    for name in gone:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "umarray.demo.training")
     assert run(parse(*options)) == 2
     error = capsys.readouterr().err
     assert told in error and error.count("\n") == 1

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.common import Disagreement, Measured, Report, Timing, check_same, header, interleaved, parser
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "common"))
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "common", "guard"))
 
 
 def test_a_timing_is_the_median_between_its_quartiles():

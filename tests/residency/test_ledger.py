@@ -60,9 +60,7 @@ class PerPage(RuleBasedStateMachine):
         for topic, value in foreign:
             self.base[topic] = value
             place = value if not isinstance(value, bool) else topic.place or Device(0)
-            self.driver.advise(
-                self.block.address, self.block.nbytes, topic.advice, place, bool(value) or value is not False
-            )
+            self.driver.advise(self.block.address, self.block.nbytes, topic.advice, place, value is not False)
         self.ledger = Ledger(self.driver)
         self.stacks: dict[tuple[Topic, int], list[tuple[int, Value]]] = {}
 

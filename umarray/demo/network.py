@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ class Network:
     Parameters
     ----------
     xp : module
-        numpy or cupy; the weights are made by it, from the same numbers.
+        numpy or cupy.
+    asarray : callable
+        Makes the weights, from the same numbers everywhere: `numpy.asarray`, or `umarray.asarray` for a pool's memory.
 
     Notes
     -----
@@ -30,14 +33,14 @@ class Network:
     stays as small as it starts.
     """
 
-    def __init__(self, xp: Any, inputs: int = 64, classes: int = 10) -> None:
+    def __init__(self, xp: Any, asarray: Callable[[Any], Array], inputs: int = 64, classes: int = 10) -> None:
         random = np.random.default_rng(_SEED)
         shapes = ((inputs, _HIDDEN), (_HIDDEN,), (_HIDDEN, classes), (classes,))
         starts = [random.normal(0, shape[0] ** -0.5, shape) if len(shape) > 1 else np.zeros(shape) for shape in shapes]
         self.xp = xp
-        self.weights = [xp.asarray(start.astype(np.float32)) for start in starts]
-        self.classes = xp.arange(classes, dtype=np.uint8)
-        self._velocities = [xp.zeros_like(weight) for weight in self.weights]
+        self.weights = [asarray(start.astype(np.float32)) for start in starts]
+        self.classes = asarray(np.arange(classes, dtype=np.uint8))
+        self._velocities = [asarray(np.zeros(shape, np.float32)) for shape in shapes]
 
     def step(self, images: Array, labels: Array) -> None:
         """Learn from one batch of bytes; the weights change in place."""

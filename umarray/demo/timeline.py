@@ -9,7 +9,9 @@ from umarray.demo.data import Refused
 from umarray.events import StageRan
 
 _SHOWN = 8  # batches
-_HATCHES = ("", "////", "....")
+_STAGES = ("prep", "transfer", "compute")
+_LEFT_OUT = ("source",)  # reading row numbers takes no time that one could see
+_HATCHES = ("", "////", "....", "xxxx")
 
 
 def check(path: Path) -> None:
@@ -42,8 +44,8 @@ def draw(records: Sequence[StageRan], path: Path, title: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # no window, no global state
     from matplotlib.figure import Figure
 
-    shown = last_batches(records, _SHOWN)
-    stages = list(dict.fromkeys(record.stage for record in sorted(shown, key=lambda record: record.start)))
+    shown = [record for record in last_batches(records, _SHOWN) if record.stage not in _LEFT_OUT]
+    stages = list(dict.fromkeys((*_STAGES, *(record.stage for record in shown))))
     begin = min((record.start for record in shown), default=0.0)
     figure = Figure(figsize=(10, 1.2 + 0.8 * len(stages)), layout="constrained")
     FigureCanvasAgg(figure)
@@ -55,8 +57,10 @@ def draw(records: Sequence[StageRan], path: Path, title: str) -> None:
         axes.barh(row, width, 0.7, left, color=shade, edgecolor="black", hatch=_HATCHES[row % len(_HATCHES)])
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
         axes.text(left + width / 2, row, str(record.index), ha="center", va="center", size=8, bbox=box, clip_on=True)
+    for row in set(range(len(stages))) - {stages.index(record.stage) for record in shown}:
+        axes.text(0.5, row, "nothing to do", transform=axes.get_yaxis_transform(), ha="center", va="center", size=8)
     axes.set_yticks(range(len(stages)), stages)
-    axes.invert_yaxis()
+    axes.set_ylim(len(stages) - 0.5, -0.5)
     axes.set_xlabel("time since the first batch shown (ms)")
     axes.set_ylabel("stage")
     axes.set_title(title)

@@ -17,7 +17,7 @@ ATTACH_GLOBAL = 1  # the only attach flag that HIP takes
 PORTABLE = 1  # pinned memory for every device
 COPY_DEFAULT = 4  # the runtime infers the direction; a wrong one corrupts managed pages on HIP
 NON_BLOCKING = 1
-DISABLE_TIMING = 2
+BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # without the first a host wait spins a whole core, which preparation needs
 
 S = TypeVar("S", bound="Calls")
 P = ParamSpec("P")
@@ -69,7 +69,7 @@ class GpuEvent(Calls):
     def __init__(self, runtime: Any, timed: bool) -> None:
         self.handle = 0
         super().__init__(runtime)
-        self.handle = int(runtime.eventCreateWithFlags(0 if timed else DISABLE_TIMING))
+        self.handle = int(runtime.eventCreateWithFlags(BLOCKING_SYNC if timed else BLOCKING_SYNC | DISABLE_TIMING))
 
     @runtime_call("eventQuery")
     def done(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,8 +57,7 @@ class HostDriver:
     def __init__(self, reasons: tuple[str, ...] = (), *, table: AllocationTable | None = None) -> None:
         self.reasons = reasons
         self._table = AllocationTable() if table is None else table
-        self._maps: dict[int, mmap.mmap] = {}
-        self._lock = threading.Lock()
+        self._maps: dict[int, mmap.mmap] = {}  # single steps of a dict are atomic: a free takes no lock
 
     def versions(self) -> dict[str, str]:
         return {}
@@ -87,17 +85,14 @@ class HostDriver:
             raise OutOfMemory(nbytes, info.total - info.free, info.total, f"mmap: {error}") from None
         address = np.frombuffer(pages, dtype=np.uint8).ctypes.data
         allocation = self._table.add(address, nbytes, kind, HOST)
-        with self._lock:
-            self._maps[allocation.serial] = pages
+        self._maps[allocation.serial] = pages
         if events.listeners:
             events.emit(events.Allocated(address, nbytes, kind.value, HOST))
         return allocation
 
     def free(self, allocation: Allocation) -> None:
         self._table.remove(allocation)
-        with self._lock:
-            pages = self._maps.pop(allocation.serial)
-        pages.close()
+        self._maps.pop(allocation.serial).close()
         if events.listeners:
             events.emit(events.Freed(allocation.address, allocation.nbytes, allocation.kind.value, HOST))
 

@@ -133,7 +133,7 @@ class CudaNative(Native):
     def describe(self, address: int) -> Described | None:
         memory_type, managed = (
             self._ask(address, _MEMORY_TYPE, _int()),
-            self._ask(address, _IS_MANAGED, ctypes.c_bool()),
+            self._ask(address, _IS_MANAGED, ctypes.c_uint()),
         )
         if not memory_type:
             return None  # ordinary memory of the process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
@@ -110,10 +111,20 @@ def environment(
         ROCM_PATH=rocm,
         HIP_PATH=rocm,
     )
+    settings.setdefault("HIPEMU_BLAS", _openblas())
     settings["LD_LIBRARY_PATH"] = _front(str(folder / "lib"), settings.get("LD_LIBRARY_PATH"))
     settings["PATH"] = _front(os.path.dirname(sys.executable), _front(rocm + "/bin", settings.get("PATH")))
     settings.setdefault("CUPY_CACHE_DIR", str(folder / "kernels"))
     return settings
+
+
+def _openblas() -> str:
+    """Return the path of scipy-openblas32's library, or nothing where it is not installed."""
+    spec = importlib.util.find_spec("scipy_openblas32")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for library in sorted(Path(folder, "lib").glob("libscipy_openblas.so*")):
+            return str(library)
+    return ""
 
 
 def _front(entry: str, path: str | None) -> str:

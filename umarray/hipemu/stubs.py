@@ -1,4 +1,7 @@
-"""Stand-ins for the ROCm libraries with nothing behind them: each function says its name once and returns an error."""
+"""Stand-ins for functions of the ROCm libraries that are not emulated: each says its name once and returns an error.
+
+They are weak symbols: where `native/libraries` has the function, its own is linked instead.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ def generate(folder: Path) -> Iterator[tuple[str, str]]:
                 lines.append(ANSWERS[name])
             else:
                 status = STATUS[soname]
-                lines.append(f'int {name}(void) {{ static char said; return refuse("{name}", &said, {status}); }}')
+                lines.append(
+                    f"int {name}(void) __attribute__((weak)); "
+                    f'int {name}(void) {{ static char said; return refuse("{name}", &said, {status}); }}'
+                )
         if len(lines) == 1:
             lines = ["static int unused __attribute__((unused));"]
         yield soname, "\n".join(lines) + "\n"

@@ -93,5 +93,6 @@ def _stack() -> list[Entry]:
     try:
         return _thread.stack  # type: ignore[no-any-return]
     except AttributeError:
-        _thread.stack = stack = []
+        stack: list[Entry] = []
+        _thread.stack = stack
         return stack

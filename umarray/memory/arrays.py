@@ -163,7 +163,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
     try:
-        kind = np.dtype(dtype)
+        kind: np.dtype[Any] = np.dtype(dtype)
     except TypeError as error:
         raise TypeError(f"dtype {dtype!r} is none that arrays can have: {error}") from None
     if kind.hasobject:
@@ -188,5 +188,8 @@ def _check_map(source: np.ndarray[Any, Any], nbytes: int, pool: Pool | None) -> 
         limit = driver.memory_info(HOST if driver.mode is Mode.HOST else Device(driver.current_device())).free
     if nbytes > limit:
         raise OutOfMemory(
-            nbytes, 0, limit, f"this memory map does not fit: walk it with umarray.chunks(x, {format_size(limit / 8)!r})"
+            nbytes,
+            0,
+            limit,
+            f"this memory map does not fit: walk it with umarray.chunks(x, {format_size(limit / 8)!r})",
         )

@@ -16,12 +16,13 @@ import cupy
 
 from umarray.drivers import get_driver
 from umarray.drivers.base import Array, Kind, Mode
-from umarray.errors import ClosedError, NotSupported, OutOfMemory
+from umarray.errors import ClosedError, NotSupported
 from umarray.memory import active, deferred, lingering
 from umarray.memory.cupy_roots import Lane, PoolOutOfMemory, capturing, plan_areas, refuse_in_capture, release_plans
 from umarray.memory.owners import Owner
 from umarray.memory.pool import Pool
 from umarray.memory.reserve import Reserve
+from umarray.memory.shares import Shares
 from umarray.sizes import format_size
 
 _CuPyPool: Any = cupy.cuda.MemoryPool
@@ -44,7 +45,7 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
         if settings.get("track") is True:
-            cls = _TRACKED.get(cls, cls)  # type: ignore[assignment]
+            cls = _TRACKED.get(cls, cls)
         return super().__new__(cls)
 
     def __init__(
@@ -65,7 +66,7 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
         self._persistent_pool = _Inner(lasting.allocate)
         lasting.pool = weakref.ref(self._persistent_pool)
         self._plain_pool = _Inner()
-        self._lanes = (main, lasting)
+        self._shares: dict[int, Shares] = {}
         self._set_up(self._kind, arena_bytes, limit, headroom, oversubscribe, coarse_grain, track)
 
     def _check_mode(self, driver: Any) -> None:
@@ -116,6 +117,10 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
             if self.total_bytes() > limit:
                 raise PoolOutOfMemory(nbytes, self.used_bytes(), limit, "the limit set on this pool: delete arrays")
 
+    def shares_of(self, device: int) -> Shares:
+        """What the roots of a device should be."""
+        return self._shares.setdefault(device, Shares())
+
     def reclaim(self, hard: bool) -> None:
         """Make unused memory come back to the arenas; `hard`: whatever it costs."""
         if hard:
@@ -158,7 +163,7 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
     def _malloc_for(self, flags: active.Flags) -> Callable[[int], Any]:
         if flags.plain:
             return self._plain_pool.malloc  # type: ignore[no-any-return]
-        if flags.tracked or self._tracking:
+        if flags.tracked or self.tracking:
             return partial(self._tracked_malloc, persistent=flags.persistent)
         return self._persistent_pool.malloc if flags.persistent else self.malloc
 
@@ -168,20 +173,19 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
         if pointer.ptr == 0:
             return pointer
         memory = pointer.mem
-        block = self._tracker.made(memory, memory.ptr, memory.size, persistent)
+        block = self.tracker.made(memory, memory.ptr, memory.size, persistent, self.epochs.depth() > 0)
         return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.ptr, memory.size, block, memory.device_id), 0)
 
     def _prepare(self, reserve: Reserve) -> None:
         driver = self.driver
         reserve.before_driver = lambda nbytes: refuse_in_capture(driver.current_stream(), nbytes)
 
-    def _relay(self) -> None:
+    def relay(self) -> None:
         if self._misses == self._relaid_at:
             return
         self._relaid_at = self._misses
         for device, reserve in list(self._reserves.items()):
-            peaks = reserve.clear_peaks()
-            if any([lane.learn(device, peaks) for lane in self._lanes]):
+            if self.shares_of(device).learn(reserve.clear_peaks()):
                 with cupy.cuda.Device(device):
                     self._drop_roots()
                 reserve.consolidate()
@@ -205,9 +209,13 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
         return total
 
     def _plain_bytes(self) -> int:
-        return int(self._plain_pool.used_bytes())
+        total = 0
+        for device in range(self.driver.device_count()) if self._made_plain else ():
+            with cupy.cuda.Device(device):
+                total += self._plain_pool.used_bytes()
+        return total
 
-    def _library_blocks(self) -> Iterable[int]:
+    def library_blocks(self) -> Iterable[int]:
         return plan_areas()
 
 

@@ -21,7 +21,7 @@ from cupy.cuda import memory_hook
 from umarray.errors import NotSupported, OutOfMemory
 from umarray.memory.owners import PER_THREAD, Owner, owner_of
 from umarray.memory.reserve import Range, Reserve, Returned, Slab
-from umarray.memory.shares import LEAST_ROOT, Shares
+from umarray.memory.shares import LEAST_ROOT
 from umarray.sizes import format_size
 
 _plain_malloc = cupy.cuda.MemoryPool.malloc
@@ -72,7 +72,6 @@ class Lane:
         self._owner = weakref.ref(owner)
         self.name = name
         self.pool: Any = None  # a weak reference to the CuPy pool, set by whoever makes it
-        self._shares: dict[int, Shares] = {}
         self._local = _Local()
 
     def allocate(self, nbytes: int) -> Any:
@@ -93,18 +92,13 @@ class Lane:
         except OutOfMemory as error:
             raise PoolOutOfMemory(error.requested, error.used, error.limit, error.detail) from None
         pointer = _pointer(found, reserve, device)
-        self._prime(pool, reserve, owner, found.nbytes, held, device)
+        free, _ = reserve.free_bytes()
+        share = ours.shares_of(device).share(owner, found.nbytes, held, free)
+        self._prime(pool, reserve, owner, share, device)
         return pointer
 
-    def learn(self, device: int, peaks: dict[Owner, int]) -> bool:
-        """Take in what this lane's streams held at most; whether their roots should be made anew."""
-        shares = self._shares.get(device)
-        return shares is not None and shares.learn(peaks)
-
-    def _prime(self, pool: Any, reserve: Reserve, owner: Owner, missed: int, held: int, device: int) -> None:
+    def _prime(self, pool: Any, reserve: Reserve, owner: Owner, share: int, device: int) -> None:
         """Let CuPy take in a root to carve from. That it cannot be done is no error."""
-        free, _ = reserve.free_bytes()
-        share = self._shares.setdefault(device, Shares()).share(owner, missed, held, free)
         limit = pool.get_limit()
         if limit:
             share = min(share, max(0, limit - pool.total_bytes()) // 4)
@@ -116,7 +110,7 @@ class Lane:
             if found is None:
                 return
             self._local.prepared = _pointer(found, reserve, device)
-            hooks = memory_hook.get_memory_hooks()
+            hooks = memory_hook.get_memory_hooks() if memory_hook._has_memory_hooks() else {}
             hidden = dict(hooks)
             hooks.clear()  # the hooks are told of blocks, which this is none
             try:
@@ -146,8 +140,8 @@ def refuse_in_capture(stream: int, nbytes: int) -> None:
     """Raise where a graph is being captured: the driver may not be called then."""
     if capturing(stream):
         raise NotSupported(
-            f"{format_size(nbytes)} were asked for while a graph is captured on stream {stream:#x}, and the pool has no "
-            "room for that stream without calling the driver: run the same code once before the capture"
+            f"{format_size(nbytes)} were asked for while a graph is captured on stream {stream:#x}, and the pool has "
+            "no room for that stream without calling the driver: run the same code once before the capture"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,9 @@ def pool_class() -> type[Any]:
     driver = get_driver()
     if driver.xp is np:
         return HostPool
-    from umarray.memory import cupy_pool
-
-    return cupy_pool.ManagedMemoryPool if driver.mode is Mode.MANAGED else cupy_pool.DeviceMemoryPool
+    cupy_pool: Any = importlib.import_module("umarray.memory.cupy_pool")  # not before CuPy is known to be here
+    managed = driver.mode is Mode.MANAGED
+    return cupy_pool.ManagedMemoryPool if managed else cupy_pool.DeviceMemoryPool  # type: ignore[no-any-return]
 
 
 def pool(arena_bytes: Any = None, **settings: Any) -> Any:

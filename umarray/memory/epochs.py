@@ -5,11 +5,16 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from umarray import events
 from umarray.errors import ClosedError, EscapeError, EscapeWarning
+from umarray.memory import deferred, lingering
+from umarray.memory.active import Entry
 from umarray.memory.tracking import Escape
 from umarray.sizes import format_size
 
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from umarray.memory.pool import Pool
 
 ON_ESCAPE = ("retain", "warn", "raise")
+MOST_ESCAPES = 1000  # records kept for the statistics
 
 
 class Epoch:
@@ -46,17 +52,17 @@ class Epoch:
         self._state = "new"
         self._thread = 0
         self._since = 0
-        self._activation: object = None
+        self._activation: Entry | None = None
 
     def __enter__(self) -> Epoch:
         if self._state != "new":
             raise ClosedError(f"epoch {self.label!r} was entered before: make a new one for each time")
         self._pool.check_open()
         self._thread = threading.get_ident()
-        tracker = self._pool.begin_epoch(self, self._on_escape != "retain")
+        self._activation = self._pool.track_here() if self._on_escape != "retain" else None
+        self._pool.epochs.begin()
+        self._since = self._pool.tracker.next_serial
         self._state = "open"
-        if tracker is not None:
-            self._since = tracker.next_serial
         return self
 
     def __exit__(
@@ -67,13 +73,20 @@ class Epoch:
         if threading.get_ident() != self._thread:
             raise RuntimeError(f"epoch {self.label!r} must end in the thread that entered it")
         self._state = "closed"
-        self.escapes = self._pool.end_epoch(self, self._since, self._on_escape != "retain")
+        pool = self._pool
+        with ExitStack() as undo:
+            undo.callback(pool.epochs.end, pool.relay)
+            if self._activation is not None:
+                undo.callback(self._activation.leave)
+            deferred.drain()
+            lingering.sweep()
+            self.escapes = self._escaped()
         if events.listeners:
             nbytes = None if self.escapes is None else sum(escape.nbytes for escape in self.escapes)
             count = None if self.escapes is None else sum(escape.count for escape in self.escapes)
             events.emit(events.EpochEnded(self.label, count, nbytes))
         if self.escapes and self._on_escape == "warn":
-            for escape in self._pool.not_told(self.escapes):
+            for escape in pool.epochs.not_told(self.escapes):
                 warnings.warn(f"epoch {self.label!r}: {_told(escape)}", EscapeWarning, stacklevel=2)
         elif self.escapes and self._on_escape == "raise" and error is None:
             listed = "; ".join(_told(escape) for escape in self.escapes)
@@ -82,10 +95,53 @@ class Epoch:
                 "make what shall stay in `with pool.persistent():`, or choose on_escape='retain'"
             )
 
+    def _escaped(self) -> tuple[Escape, ...] | None:
+        pool, asked = self._pool, self._on_escape != "retain"
+        if not (asked or pool.tracking):
+            return None
+        escapes = pool.tracker.escaped(self._since, self.label, pool.library_blocks())
+        if escapes and asked:
+            gc.collect()  # arrays in reference cycles are dead, not escaped
+            escapes = pool.tracker.escaped(self._since, self.label, pool.library_blocks())
+        pool.epochs.escapes.extend(escapes)
+        return escapes
 
-def collect() -> None:
-    """Arrays in reference cycles are dead, not escaped: collect them before anything is said."""
-    gc.collect()
+
+class Epochs:
+    """How many epochs of a pool are open, and what was told of their escapes. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread = threading.local()
+        self._open = 0
+        self._told: set[str] = set()
+        self.escapes: deque[Escape] = deque(maxlen=MOST_ESCAPES)
+
+    def begin(self) -> None:
+        """Count one in."""
+        with self._lock:
+            self._open += 1
+        self._thread.depth = self.depth() + 1
+
+    def end(self, relay: Callable[[], None]) -> None:
+        """Count one out; the last of all that overlap calls `relay`."""
+        self._thread.depth = self.depth() - 1
+        with self._lock:
+            self._open -= 1
+            outermost = self._open == 0
+        if outermost:
+            relay()
+
+    def depth(self) -> int:
+        """How many the calling thread is in."""
+        return getattr(self._thread, "depth", 0)
+
+    def not_told(self, escapes: Iterable[Escape]) -> list[Escape]:
+        """Those whose line has not been warned about yet; it has from now on."""
+        with self._lock:
+            new = [escape for escape in escapes if escape.line not in self._told]
+            self._told.update(escape.line for escape in new)
+        return new
 
 
 def _told(escape: Escape) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
+from umarray.drivers import get_driver
 from umarray.drivers.base import Array, Kind, Mode
 from umarray.memory import active, deferred
 from umarray.memory.arena import UNIT
@@ -54,8 +56,6 @@ class HostPool(Pool):
         coarse_grain: bool | None = None,
         track: bool = False,
     ) -> None:
-        from umarray.drivers import get_driver
-
         kind = _KINDS[get_driver().mode]
         self._set_up(kind, arena_bytes, limit, headroom, oversubscribe, coarse_grain, track)
 
@@ -80,8 +80,8 @@ class HostPool(Pool):
             found = reserve.obtain(nbytes, owner, align=align, reclaim=lambda hard: self._reclaim(hard))
         block: Any = HostBlock(found, reserve.returned)
         flags = active.flags(self)
-        if self._tracking or flags.tracked:
-            block = self._tracker.made(block, found.address, found.nbytes, flags.persistent)
+        if self.tracking or flags.tracked:
+            block = self.tracker.made(block, found.address, found.nbytes, flags.persistent, self.epochs.depth() > 0)
         return block
 
     def array_of_bytes(self, nbytes: int) -> Array:
@@ -95,6 +95,4 @@ class HostPool(Pool):
     def _reclaim(self, hard: bool) -> None:
         deferred.drain()
         if hard:
-            import gc
-
             gc.collect()

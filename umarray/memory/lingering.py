@@ -6,6 +6,7 @@ A finaliser may run anywhere, so it only appends here; `sweep` is called where u
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import Protocol
 
 
@@ -32,11 +33,10 @@ def sweep() -> int:
         except IndexError:  # another thread sweeps too
             break
         done = False
-        try:
+        with suppress(Exception):  # a device in error, a forked child: whoever uses it next is told
             done = pool.finish()
-        finally:
-            if not done:
-                _pools.append(pool)
+        if not done:
+            _pools.append(pool)
     return len(_pools)
 
 

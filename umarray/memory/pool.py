@@ -6,9 +6,8 @@ How memory gets to arrays differs (`host_pool`, `cupy_pool`); everything here ho
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -17,13 +16,11 @@ from umarray.drivers.base import Array, Driver, Kind, Mode
 from umarray.errors import ClosedError
 from umarray.memory import active, deferred, lingering
 from umarray.memory.budget import check_request, make_budget
-from umarray.memory.epochs import Epoch, collect
+from umarray.memory.epochs import Epoch, Epochs
 from umarray.memory.reserve import Reserve
 from umarray.memory.statistics import PoolStatistics
-from umarray.memory.tracking import Escape, Tracker
+from umarray.memory.tracking import Tracker
 from umarray.places import HOST, Device
-
-MOST_ESCAPES = 1000  # records kept for the statistics
 
 Self = TypeVar("Self", bound="Pool")
 
@@ -76,17 +73,16 @@ class Pool:
         self.kind = kind
         self._request = (arena_bytes, limit, headroom, oversubscribe)
         self._coarse_grain = coarse_grain
-        self._tracking = track
-        self._tracker = Tracker()
+        self.tracking = track
+        self.tracker = Tracker()
         self._reserves: dict[int, Reserve] = {}
         self._lock = threading.RLock()
         self._misses = 0
         self._relaid_at = 0  # misses when the arenas were last made whole
-        self._epochs = 0
-        self._escapes: deque[Escape] = deque(maxlen=MOST_ESCAPES)
-        self._told: set[str] = set()
+        self.epochs = Epochs()
         self._closed = False
         self._scoped = False
+        self._made_plain = False
         self._entries: list[active.Entry] = []
         if arena_bytes is not None or limit is not None:
             self.reserve_of(driver.current_device())  # a size that cannot be is refused here
@@ -135,9 +131,10 @@ class Pool:
         return all(not reserve.slabs for reserve in self._reserves.values())
 
     def __del__(self) -> None:
-        # Nothing but appending is safe here. A pool that never carved anything has nothing to keep.
-        reserves = getattr(self, "_reserves", None)
-        if reserves and not self._closed and any(reserve.slabs for reserve in reserves.values()):
+        # Only appending is safe here. A pool that never got memory has nothing to keep.
+        if getattr(self, "_closed", True):
+            return
+        if self._made_plain or any(reserve.slabs for reserve in self._reserves.values()):
             self._closed = True
             lingering.keep(self)
 
@@ -199,54 +196,16 @@ class Pool:
         On the host, memory is memory.
         """
         self.check_open()
+        self._made_plain = True
         entry = self.activate(plain=True)
         try:
             yield
         finally:
             entry.leave()
 
-    # Epochs, for `Epoch`
-
-    def begin_epoch(self, epoch: Epoch, track: bool) -> Tracker | None:
-        """Count an epoch in; gives the tracker where one is at work."""
-        with self._lock:
-            self._epochs += 1
-        self._tracker.entered(1)
-        if track and not self._tracking and self.is_current():
-            epoch._activation = self.activate(tracked=True)
-        return self._tracker if track or self._tracking else None
-
-    def end_epoch(self, epoch: Epoch, since: int, track: bool) -> tuple[Escape, ...] | None:
-        """Count an epoch out; the last one makes the arenas whole. Returns the escapes, None where none were tracked."""
-        with ExitStack() as undo:
-            undo.callback(self._count_out)
-            undo.callback(self._tracker.entered, -1)
-            if isinstance(epoch._activation, active.Entry):
-                undo.callback(epoch._activation.leave)
-            deferred.drain()
-            lingering.sweep()
-            if not (track or self._tracking):
-                return None
-            escapes = self._tracker.escaped(since, epoch.label, self._library_blocks())
-            if escapes and track:
-                collect()
-                escapes = self._tracker.escaped(since, epoch.label, self._library_blocks())
-            self._escapes.extend(escapes)
-            return escapes
-
-    def not_told(self, escapes: Iterable[Escape]) -> list[Escape]:
-        """Those whose line has not been warned about yet; it has from now on."""
-        with self._lock:
-            new = [escape for escape in escapes if escape.line not in self._told]
-            self._told.update(escape.line for escape in new)
-        return new
-
-    def _count_out(self) -> None:
-        with self._lock:
-            self._epochs -= 1
-            outermost = self._epochs == 0
-        if outermost:
-            self._relay()
+    def track_here(self) -> active.Entry | None:
+        """Track what the calling thread allocates from here until the entry is left; None where that is done anyway."""
+        return self.activate(tracked=True) if not self.tracking and self.is_current() else None
 
     # Asking
 
@@ -255,9 +214,12 @@ class Pool:
         deferred.drain()
         lingering.sweep()
         reserves = list(self._reserves.values())
-        tracker = self._tracker if self._tracking else None
-        if tracker is not None:
-            live = tracker.live()
+        tracker = self.tracker if self.tracking else None
+        spans = [
+            (slab.allocation.address, slab.allocation.address + slab.allocation.nbytes)
+            for reserve in reserves
+            for slab in reserve.slabs
+        ]
         return PoolStatistics(
             kind=self.kind.value,
             limit_bytes=sum(reserve.budget.limit for reserve in reserves),
@@ -272,19 +234,9 @@ class Pool:
             peak_bytes=None if tracker is None else tracker.peak_bytes,
             total_bytes=None if tracker is None else tracker.total_bytes,
             allocations=None if tracker is None else tracker.next_serial,
-            escapes=None if tracker is None else tuple(self._escapes),
-            fragmentation=None if tracker is None else self._fragmentation(live),
+            escapes=None if tracker is None else tuple(self.epochs.escapes),
+            fragmentation=None if tracker is None else tracker.holes(spans),
         )
-
-    def _fragmentation(self, live: list[tuple[int, int]]) -> float:
-        span = alive = 0
-        for reserve in self._reserves.values():
-            for slab in reserve.slabs:
-                start, end = slab.allocation.address, slab.allocation.address + slab.allocation.nbytes
-                inside = [(address, nbytes) for address, nbytes in live if start <= address < end]
-                alive += sum(nbytes for _, nbytes in inside)
-                span += max((address + nbytes - start for address, nbytes in inside), default=0)
-        return 1 - alive / span if span else 0.0
 
     # What a kind of pool fills in
 
@@ -307,7 +259,7 @@ class Pool:
     def _prepare(self, reserve: Reserve) -> None:
         return None
 
-    def _relay(self) -> None:
+    def relay(self) -> None:
         """Make the arenas whole, where something missed since that was last done."""
         for reserve in list(self._reserves.values()):
             reserve.consolidate()
@@ -324,5 +276,5 @@ class Pool:
     def _plain_bytes(self) -> int:
         return 0
 
-    def _library_blocks(self) -> Iterable[int]:
+    def library_blocks(self) -> Iterable[int]:
         return ()

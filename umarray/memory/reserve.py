@@ -3,14 +3,11 @@
 What comes back is appended to `returned` by finalisers, which may run anywhere (in the garbage collector, on any
 thread, under a lock of CuPy's), and is taken in at the next call. So a free never waits.
 
-The garbage collector is off while the lock is held; should it still run a finaliser there that allocates (another
-thread may have switched it on), the lock is re-entered, and that one request gets an arena of its own.
+A finaliser that allocates while the lock is held (see `guard`) gets an arena of its own for that one request.
 """
 
 from __future__ import annotations
 
-import gc
-import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,33 +17,11 @@ from umarray.drivers.base import Advice, Allocation, Driver, Kind
 from umarray.errors import OutOfMemory
 from umarray.memory.arena import UNIT, Arena, Carved, Fence, round_up
 from umarray.memory.budget import Budget
+from umarray.memory.guard import Guard
 from umarray.memory.owners import Owner, order_after
 from umarray.sizes import format_size
 
 GRAIN = 2 << 20  # arenas are multiples of this many bytes where the limit allows
-
-
-class Guard:
-    """A lock that keeps the garbage collector out, and says when it was entered again by its own thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._depth = 0
-        self._collecting = False
-
-    def __enter__(self) -> bool:
-        self._lock.acquire()
-        self._depth += 1
-        if self._depth == 1:
-            self._collecting = gc.isenabled()
-            gc.disable()
-        return self._depth > 1
-
-    def __exit__(self, *error: object) -> None:
-        self._depth -= 1
-        if self._depth == 0 and self._collecting:
-            gc.enable()
-        self._lock.release()
 
 
 _guard = Guard()
@@ -219,9 +194,7 @@ class Reserve:
                 size = max(least, round_up(size // 2, GRAIN) if size // 2 > GRAIN else least)
                 continue
             if self._coarse_grain:
-                self.driver.advise(
-                    allocation.address, allocation.nbytes, Advice.COARSE_GRAIN, allocation.place, True
-                )
+                self.driver.advise(allocation.address, allocation.nbytes, Advice.COARSE_GRAIN, allocation.place, True)
             return allocation
 
     def _why(self, nbytes: int) -> str:

@@ -61,13 +61,12 @@ class Tracker:
         self._lock = threading.RLock()
         self._live: dict[int, _Made] = {}
         self._gone: deque[int] = deque()
-        self._thread = threading.local()
         self.next_serial = 0
         self.current_bytes = self.peak_bytes = self.total_bytes = 0
 
-    def made(self, inner: object, address: int, nbytes: int, persistent: bool) -> Block:
+    def made(self, inner: object, address: int, nbytes: int, persistent: bool, in_epoch: bool) -> Block:
         """Enter a block; hold on to the result as long as it lives."""
-        made = _Made(address, nbytes, calling_line(), persistent, threading.get_ident(), self.depth() > 0)
+        made = _Made(address, nbytes, calling_line(), persistent, threading.get_ident(), in_epoch)
         with self._lock:
             self._settle()
             serial = self.next_serial
@@ -78,13 +77,15 @@ class Tracker:
             self._live[serial] = made
         return Block(inner, self._gone, serial)
 
-    def depth(self) -> int:
-        """How many epochs this thread is in."""
-        return getattr(self._thread, "depth", 0)
-
-    def entered(self, step: int) -> None:
-        """This thread entered (1) or left (-1) an epoch."""
-        self._thread.depth = self.depth() + step
+    def holes(self, spans: Iterable[tuple[int, int]]) -> float:
+        """Of the bytes below the highest live block of each (start, end), the share that is not alive."""
+        blocks = self.live()
+        span = alive = 0
+        for start, end in spans:
+            inside = [(address, nbytes) for address, nbytes in blocks if start <= address < end]
+            alive += sum(nbytes for _, nbytes in inside)
+            span += max((address + nbytes - start for address, nbytes in inside), default=0)
+        return 1 - alive / span if span else 0.0
 
     def live(self) -> list[tuple[int, int]]:
         """Address and bytes of every live block."""

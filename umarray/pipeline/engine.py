@@ -135,6 +135,10 @@ class Engine:
     def close(self) -> None:
         """Wait for the device, then give everything back; slots that arrays refer to when these die."""
         failure: BaseException | None = None
+        while not self.inbox.empty():  # slots whose last array died since the last iteration
+            if isinstance(message := self.inbox.get(), Slot):
+                self.transport.reading.take_back(message)
+                message.after = self.mark()
         transport = self.transport
         streams = [stream for stream in (transport.stream, transport.back_stream) if stream is not None]
         for stream in streams:

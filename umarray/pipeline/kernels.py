@@ -35,11 +35,12 @@ def cast(source: Any, out: Any) -> None:
 def normalise(source: Any, mean: Any, scale: Any, out: Any) -> None:
     for i in numba.prange(source.shape[0]):
         for j in range(source.shape[1]):
-            out[i, j] = (out.dtype.type(source[i, j]) - mean[j]) * scale[j]
+            out[i, j] = source[i, j]  # so that the arithmetic is in the dtype of out
+            out[i, j] = (out[i, j] - mean[j]) * scale[j]
 
 
 @_compiled
-def shift_scale(images: Any, rows: Any, shifts: Any, scales: Any, out: Any) -> None:
+def shift_scale(images: Any, rows: Any, shifts: Any, scales: Any, whole: bool, out: Any) -> None:
     height, width = images.shape[1], images.shape[2]
     cy, cx = np.float32(height - 1) / np.float32(2), np.float32(width - 1) / np.float32(2)
     for i in numba.prange(rows.size):
@@ -59,4 +60,4 @@ def shift_scale(images: Any, rows: Any, shifts: Any, scales: Any, out: Any) -> N
                             wy = ty if dy == 1 else np.float32(1) - ty
                             wx = tx if dx == 1 else np.float32(1) - tx
                             value += wy * wx * np.float32(image[int(y0) + dy, int(x0) + dx])
-                out[i, y, x] = _as(value, out)
+                out[i, y, x] = np.rint(value) if whole else value

@@ -126,6 +126,7 @@ class Pipeline:
         self._state = "new"
         self._used_up = False
         self._bytes_moved = 0  # by an engine that is gone
+        self._bytes_alone = 0  # by ideal()
         self._slot_bytes = 0
 
     def __enter__(self) -> Pipeline:
@@ -234,7 +235,7 @@ class Pipeline:
             overlap_efficiency=ideal / step if step else 0.0,
             transport=self.transport,
             reason=self._reason,
-            bytes_moved=self._moved(),
+            bytes_moved=self._moved() - self._bytes_alone,
             slot_bytes=self._slot_bytes,
             slots=self._slots,
             workers=self._workers,
@@ -270,8 +271,10 @@ class Pipeline:
         if self._engine is None:
             self._engine = self._open(item if self._like is None else self._like)
         self._clock.wait()
+        moved = self._moved()
         rounds = [alone(self._engine, self._outbox, self._compute, item) for _ in range(1 + _REPEATS)][1:]
         self._clock.alone = {stage: statistics.median(times[stage] for times in rounds) for stage in rounds[0]}
+        self._bytes_alone += self._moved() - moved
         return dict(self._clock.alone)
 
 

@@ -102,9 +102,7 @@ def normalise(source: _Array, mean: npt.ArrayLike, scale: npt.ArrayLike, out: _A
         _kernels().normalise(source, means, scales, out)
 
 
-def shift_scale(
-    images: _Array, rows: npt.ArrayLike, shifts: npt.ArrayLike, scales: npt.ArrayLike, out: _Array
-) -> None:
+def shift_scale(images: _Array, rows: npt.ArrayLike, shifts: npt.ArrayLike, scales: npt.ArrayLike, out: _Array) -> None:
     """Take images by index, each moved and zoomed about its centre; bilinear, and zero outside.
 
     Parameters
@@ -127,7 +125,8 @@ def shift_scale(
 
     Notes
     -----
-    Pixel (y, x) of the result is the picture at ``(y - cy - dy) / scale + cy``, and so for x, with ``cy = (height-1)/2``.
+    Pixel (y, x) of the result is the picture at ``(y - cy - dy) / scale + cy``, and so for x, with
+    ``cy = (height - 1) / 2``; in float32.
     """
     if images.ndim != 3:
         raise ValueError(f"images must be (count, height, width), not {images.shape}")
@@ -140,7 +139,7 @@ def shift_scale(
         raise ValueError("shifts must be finite and scales positive")
     if out.size:
         with kernel_turn():
-            _kernels().shift_scale(images, index, moves, zooms, out)
+            _kernels().shift_scale(images, index, moves, zooms, out.dtype.kind in "iub", out)
 
 
 @cache

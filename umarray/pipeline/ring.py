@@ -163,15 +163,12 @@ class Ring:
                 self.free.put(slot)
 
     def take(self) -> Slot | None:
-        """The next free slot, waiting for one; None once the ring was told to stop."""
-        slot = self.free.get()
+        """The next free slot, waiting for one; None once a None was put into `free`, which wakes everyone who waits."""
+        free = self.free
+        slot = free.get()
         if slot is None:
-            self.free.put(None)  # for the next one who asks
+            free.put(None)  # for the next one who asks
         return slot
-
-    def stop(self) -> None:
-        """Wake everyone who waits in `take`. Takes no lock."""
-        self.free.put(None)
 
     def put(self, slot: Slot, by: Role, after: Event | None) -> None:
         """Hand in a slot that may be written again once `after` is done."""
@@ -187,7 +184,13 @@ class Ring:
         slot._lease = weakref.finalize(lease, self._come_back, slot)
         slot._lease.atexit = False
         self.lent.add(slot)
-        return self._driver.as_array(slot.address, slot.nbytes, lease, self._device)
+        try:
+            return self._driver.as_array(slot.address, slot.nbytes, lease, self._device)
+        except BaseException:
+            slot._lease.detach()  # the traceback keeps the lease
+            self.take_back(slot)
+            self.put(slot, Role.CALLER, slot.after)
+            raise
 
     def writer(self, slot: Slot) -> Lease:
         """What the arrays hold that `prep` writes the slot by; they outlive the ring as a batch's do."""
@@ -210,9 +213,13 @@ class Ring:
     def _orphaned(self, slot: Slot) -> None:
         if self._closed and slot._memory and not slot.held():
             try:
-                _thread.start_new_thread(self._release, (slot,))
+                _thread.start_new_thread(self._release_late, (slot,))
             except RuntimeError:  # the interpreter is ending, and the memory with it
                 pass
+
+    def _release_late(self, slot: Slot) -> None:
+        self._driver.synchronize(device=self._device)  # whatever the array's last user queued, on any stream
+        self._release(slot)
 
     def _release(self, slot: Slot) -> None:
         try:

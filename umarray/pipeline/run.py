@@ -11,6 +11,8 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, final
 
@@ -22,7 +24,7 @@ from umarray.pipeline.kernel_lock import kernel_turn
 from umarray.pipeline.lanes import InOrder, Lane
 from umarray.pipeline.ring import Job, Role, Slot, State
 
-SOURCE_PATIENCE = 1.0
+SOURCE_PATIENCE = 0.5
 """Seconds that the end of an iteration waits for a source that is being read; its thread then ends by itself later,
 without touching a slot."""
 
@@ -61,6 +63,7 @@ class Run:
         self._error: BaseException | None = None
         self._turn = threading.Lock()
         self._failing = threading.Lock()
+        self._at = -1
         self._current: tuple[Batch, Event] | None = None
         self.finished = False
         transport = engine.transport
@@ -72,6 +75,8 @@ class Run:
             fail = self._failer("back")
             work = transport.bring_home
             self._back = Lane("back", work, fail, engine.driver, transport.back_stream, transport.device)
+        # Of this iteration alone, so that a late `stop` cannot reach the next one.
+        self._queues: list[SimpleQueue[Slot | None]] = []
         self._order: InOrder[Any] = InOrder(self._arrive if self._transfer is None else self._transfer.put)
         self._workers = [
             _Worker(target=self._prepare, name=f"umarray-prep-{number}", daemon=True) for number in range(workers)
@@ -80,6 +85,7 @@ class Run:
     def start(self) -> None:
         """Start the threads."""
         self._engine.restart()
+        self._queues = [ring.free for ring in self._engine.rings()]
         try:
             for thread in (self._transfer, self._back, *self._workers):
                 if thread is not None:
@@ -155,8 +161,8 @@ class Run:
     def stop(self) -> None:
         """Wake everyone to end. Takes no lock."""
         self._stopping = True
-        for ring in self._engine.rings():
-            ring.stop()
+        for queue in self._queues:
+            queue.put(None)
         if self._transfer is not None:
             self._transfer.stop()
         self._engine.inbox.put(WAKE)
@@ -175,7 +181,7 @@ class Run:
                 return self._consume(job)
         except Exception as error:
             if error is not self._error:
-                self.fail("compute", -1, error)
+                self.fail("compute", self._at, error)
             self._raise()
         except BaseException as error:  # Ctrl-C comes out at once; `finish` follows
             if error is self._error:
@@ -183,6 +189,8 @@ class Run:
             self.stop()
             raise
         self.finish()
+        if self._error is not None:  # the last slots could not be brought home
+            self._raise()
         raise StopIteration
 
     def _raise(self) -> None:
@@ -220,17 +228,18 @@ class Run:
         )
 
     def _consume(self, job: Job) -> Any:
-        engine = self._engine
+        engine, self._at = self._engine, job.index
         batch = engine.lend(job)
         start = engine.mark()
         if self._compute is None:
             self._current = (batch, start)
             return batch
-        if engine.driver.mode is Mode.HOST:
-            with kernel_turn():
+        try:
+            with kernel_turn() if engine.driver.mode is Mode.HOST else nullcontext():
                 result = self._compute(batch)
-        else:
-            result = self._compute(batch)
+        except BaseException:
+            batch.close()  # the traceback keeps it
+            raise
         del batch
         self._computed(job.index, start)
         return result
@@ -269,6 +278,9 @@ class Run:
         if self.finished:
             return
         self._retire()
+        if self._engine.ended and self._back is not None:  # nothing is under way but the last slots, to the host
+            self._back.stop()
+            self._back.join()
         self.stop()
         for worker in self._workers:
             while worker.is_alive():

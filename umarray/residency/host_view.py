@@ -147,8 +147,8 @@ class host_view:
             return np.empty(layout.shape, layout.dtype)
         found = driver.find(layout.range[0])
         kind = found.kind if found is not None else Kind.HOST if layout.device is None else Kind.DEVICE
-        if driver.device_count() and kind is not Kind.HOST:
-            self._wait_for_device(driver)
+        if driver.device_count():
+            self._wait_for_device(driver)  # ordinary memory too: a runtime may not know pinned memory for what it is
             if kind is Kind.MANAGED:
                 self._bring_home(driver)
             elif kind is Kind.DEVICE:

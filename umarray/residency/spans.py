@@ -126,20 +126,19 @@ def arrays_in(*nests: Any) -> list[Array]:
         A container contains itself.
     """
     found: list[Array] = []
-
-    def walk(value: Any, above: tuple[int, ...]) -> None:
-        if isinstance(value, (dict, list, tuple)):
-            if id(value) in above:
-                raise ValueError(f"a {type(value).__name__} contains itself: no nest of arrays")
-            for one in value.values() if isinstance(value, dict) else value:
-                walk(one, (*above, id(value)))
-        else:
-            layout_of(value)
-            found.append(value)
-
-    for nest in nests:
-        walk(nest, ())
+    _collect(nests, (), found)
     return found
+
+
+def _collect(value: Any, above: tuple[int, ...], found: list[Array]) -> None:
+    if not isinstance(value, (dict, list, tuple)):
+        layout_of(value)
+        found.append(value)
+        return
+    if id(value) in above:
+        raise ValueError(f"a {type(value).__name__} contains itself: no nest of arrays")
+    for one in value.values() if isinstance(value, dict) else value:
+        _collect(one, (*above, id(value)), found)
 
 
 def merge(ranges: Iterable[Range]) -> list[Range]:

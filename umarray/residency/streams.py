@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
@@ -118,6 +119,11 @@ def current_lanes(driver: Driver, *devices: int) -> list[Lane]:
 
 def after(driver: Driver, lane: Lane, others: list[Lane]) -> None:
     """Let what is queued on `lane` from now on wait for the work queued on `others` so far."""
-    for other in others:
-        if other != lane:
-            driver.wait(lane.stream, driver.record(other.stream, other.device))
+    events = [driver.record(other.stream, other.device) for other in others if other != lane]
+    if not events:
+        return
+    # A default stream's handle means that of the current device.
+    here = lane.device == driver.current_device()
+    with nullcontext() if here else driver.use_stream(lane.stream, lane.device):
+        for event in events:
+            driver.wait(lane.stream, event)

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <mutex>
 
 #include "abi.h"
@@ -17,11 +18,10 @@ namespace hipemu::faults {
 namespace {
 
 std::mutex install_mutex;
-struct sigaction previous_segv;
-struct sigaction previous_bus;
+struct sigaction before[NSIG];
 
 void pass_on(int number, siginfo_t* info, void* context) {
-  const struct sigaction& previous = number == SIGSEGV ? previous_segv : previous_bus;
+  const struct sigaction& previous = before[number];
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(number, info, context);
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
@@ -47,17 +47,20 @@ void handle(int number, siginfo_t* info, void* context) {
     errno = saved;
     return;
   }
-  if (streams::worker_device() != HOST) worker::abandon(hipErrorIllegalAddress, info->si_addr);
+  if (streams::worker_device() != HOST) {
+    if (number == SIGFPE || number == SIGILL) worker::abandon_text(hipErrorLaunchFailure, strsignal(number));
+    worker::abandon(hipErrorIllegalAddress, info->si_addr);
+  }
   pass_on(number, info, context);
   errno = saved;
 }
 
-void install(int number, struct sigaction* previous) {
+void install(int number) {
   struct sigaction now;
   if (sigaction(number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) return;
   const std::lock_guard<std::mutex> held(install_mutex);
   if (sigaction(number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) return;
-  *previous = now;
+  before[number] = now;
   struct sigaction ours = {};
   ours.sa_sigaction = handle;
   // NODEFER: a fault while a fault is served is an error to be seen, not a hang.
@@ -69,8 +72,7 @@ void install(int number, struct sigaction* previous) {
 }  // namespace
 
 void watch() {
-  install(SIGSEGV, &previous_segv);
-  install(SIGBUS, &previous_bus);
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) install(number);
 }
 
 void finish_operation(int device) { residency::give_back_borrowed(device); }

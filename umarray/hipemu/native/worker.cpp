@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "errors.h"
 #include "faults.h"
@@ -14,7 +15,7 @@ namespace {
 thread_local sigjmp_buf escape;
 thread_local volatile bool inside = false;
 thread_local int crash_code = 0;
-thread_local const void* crash_address = nullptr;
+thread_local char crash_text[512];
 thread_local std::string kernel;
 
 }  // namespace
@@ -37,25 +38,38 @@ void prepare() {
 
 void run(int device, const std::function<void()>& work) {
   faults::watch();
-  if (sigsetjmp(escape, 1) == 0) {
+  // No signal mask is saved: the fault handler blocks none.
+  if (sigsetjmp(escape, 0) == 0) {
     inside = true;
     work();
     inside = false;
   } else {
     inside = false;
-    char text[256];
-    std::snprintf(text, sizeof text, "%s%s%s touched %p on device %d", kernel.empty() ? "a copy" : "kernel ",
-                  kernel.c_str(), "", crash_address, device);
-    errors::stick(static_cast<hipError_t>(crash_code), text);
-    kernel.clear();
+    const std::string who = kernel.empty() ? "a copy" : "kernel " + kernel;
+    errors::stick(static_cast<hipError_t>(crash_code), who + ": " + crash_text + " (device " + std::to_string(device) + ")");
   }
+  kernel.clear();
   faults::finish_operation(device);
 }
 
 void abandon(int code, const void* address) {
   if (!inside) return;
   crash_code = code;
-  crash_address = address;
+  std::snprintf(crash_text, sizeof crash_text, "touched %p", address);
+  siglongjmp(escape, 1);
+}
+
+void abandon_text(int code, const char* what) {
+  if (!inside) return;
+  crash_code = code;
+  std::snprintf(crash_text, sizeof crash_text, "%s", what);
+  siglongjmp(escape, 1);
+}
+
+void fail(int code, const std::string& why) {
+  if (!inside) std::abort();
+  crash_code = code;
+  std::snprintf(crash_text, sizeof crash_text, "%s", why.c_str());
   siglongjmp(escape, 1);
 }
 

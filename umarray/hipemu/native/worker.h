@@ -18,6 +18,10 @@ void run(int device, const std::function<void()>& work);
 
 // From a signal handler on a worker thread: leave the operation that runs. Returns if none runs.
 void abandon(int code, const void* address);
+void abandon_text(int code, const char* what);
+
+// From a kernel: ends it with an error, which becomes sticky.
+[[noreturn]] void fail(int code, const std::string& why);
 
 // The name of the kernel this worker runs, for messages; empty outside one.
 std::string& running();

@@ -1,0 +1,369 @@
+"""Order: nothing is written before its last reader is done, whichever stage lags. Streams are held by gates."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import umarray as um
+from tests import fake_streams
+from tests.fake_driver import FakeDriver
+from tests.fake_streams import FakeEvent, Gate
+from umarray import drivers
+from umarray.drivers.base import host_bytes
+
+LIKE = {"x": um.Spec((16, 64), "int32")}
+PATIENCE = 10.0
+
+
+@pytest.fixture(autouse=True)
+def _less_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_streams, "PATIENCE", PATIENCE)
+
+
+class Lab:
+    """A pipeline whose kernels note what they find in their slot when they run, and whose preparation is watched."""
+
+    def __init__(self, fake: FakeDriver, transport: str, slots: int, workers: int = 1, **arguments: Any) -> None:
+        self.fake = fake
+        self.found: dict[int, set[int]] = {}
+        self.places: dict[int, Any] = {}
+        self.prepared: set[int] = set()
+        self.stalled = threading.Event()  # preparation waits for the device, or has gone too far
+        self.too_far = 10**9
+        wait = fake.streams.host_wait
+
+        def host_wait(event: FakeEvent) -> None:
+            if not event.finished and threading.current_thread().name.startswith("umarray-prep"):
+                self.stalled.set()
+            wait(event)
+
+        fake.streams.host_wait = host_wait  # type: ignore[method-assign]
+        arguments.setdefault("compute", self.compute)
+        self.pipeline = um.Pipeline(
+            range(24), self.prep, like=LIKE, transport=transport, slots=slots, workers=workers, **arguments
+        )
+
+    def prep(self, item: int, slot: Any) -> None:
+        address = slot["x"].ctypes.data
+        if self.pipeline.transport == "managed":
+            self.places[item] = self.fake.where(address, slot["x"].nbytes)
+            self.fake.host_touch(address, slot["x"].nbytes)
+        slot["x"][...] = item
+        self.prepared.add(item)
+        if item >= self.too_far:
+            self.stalled.set()
+
+    def compute(self, batch: Any) -> int:
+        address, nbytes, index = batch["x"].ctypes.data, batch["x"].nbytes, batch.index
+        touches = [(address, nbytes)] if self.pipeline.transport == "managed" else []
+        self.fake.launch(lambda: self.note(index, address, nbytes), touches=touches)
+        return int(index)
+
+    def note(self, index: int, address: int, nbytes: int) -> None:
+        self.found[index] = set(host_bytes(address, nbytes, None).view(np.int32).tolist())
+
+    def stream(self, stage: str) -> int:
+        engine, outbox = self.pipeline._engine, self.pipeline._outbox
+        assert engine is not None
+        stream = {
+            "compute": 0,
+            "transfer": engine.transport.stream,
+            "back": engine.transport.back_stream,
+            "out": outbox and outbox._stream,
+        }[stage]
+        assert stream is not None
+        return stream
+
+    def check(self) -> None:
+        self.fake.synchronize()
+        assert self.found == {index: {index} for index in range(24)}
+
+
+def streams_of(transport: str) -> list[str]:
+    return ["compute", "transfer", "back"] if transport == "managed" else ["compute", "transfer"]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread is about to do."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+CASES = [(transport, stage) for transport in ("staged", "managed") for stage in streams_of(transport)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("slots", [2, 3, 5])
+@pytest.mark.parametrize(("transport", "stage"), CASES)
+def test_a_slot_is_not_written_while_a_stage_that_reads_it_lags(
+    fake: FakeDriver, transport: str, stage: str, slots: int, workers: int
+) -> None:
+    lab = Lab(fake, transport, slots, workers)
+    with lab.pipeline as p:
+        assert list(p) == list(range(24))
+        lab.found.clear(), lab.prepared.clear()
+        # Staged: device slots take their turn in stream order, so that preparation runs one ring further ahead.
+        lab.too_far = slots * 2 if (transport, stage) == ("staged", "compute") else slots
+        gate = fake.hold(lab.stream(stage))
+        lab.stalled.clear()
+        results = iter(p)
+        ahead = [next(results) for _ in range(slots)]
+        assert lab.stalled.wait(PATIENCE)
+        assert max(lab.prepared) < lab.too_far
+        if stage != "back":
+            assert lab.found == {}
+        gate.open()
+        assert [*ahead, *results] == list(range(24))
+    lab.check()
+
+
+@pytest.mark.parametrize("slots", [2, 3])
+def test_a_managed_slot_is_home_when_it_is_written_and_away_when_it_is_read(fake: FakeDriver, slots: int) -> None:
+    lab = Lab(fake, "managed", slots)
+    with lab.pipeline as p:
+        list(p)
+    lab.check()
+    assert [lab.places[item] for item in range(slots, 24)] == [{um.HOST}] * (24 - slots)
+    assert fake.page_faults == slots  # the first touch of each slot by the host, and none by the device
+    assert p.report().bytes_moved == 2 * 24 * 4096
+
+
+class Inbox:
+    """The inbox of an iterating thread that opens the gate where nothing else lets it go on."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.put, self.empty = inner.put, inner.empty
+        self.gate: Gate | None = None
+
+    def open(self) -> None:
+        if self.gate is not None:
+            self.gate.open()
+        self.gate = None
+
+    def get(self) -> Any:
+        if self.gate is not None:
+            try:
+                return self.inner.get(timeout=0.02)  # time for a fault to show
+            except queue.Empty:
+                self.open()
+        return self.inner.get()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_stage_may_lag_at_any_step(make_fake: Callable[..., FakeDriver], data: st.DataObject) -> None:
+    slots = data.draw(st.integers(2, 5), "slots")
+    transport, mode = data.draw(
+        st.sampled_from([("staged", "explicit"), ("staged", "managed"), ("managed", "managed")])
+    )
+    workers = data.draw(st.integers(1, 3), "workers")
+    lags = data.draw(st.lists(st.tuples(st.sampled_from(streams_of(transport)), st.integers(0, 7)), max_size=12))
+    lab = Lab(make_fake(mode), transport, slots, workers)
+    with lab.pipeline as p:
+        results, seen = iter(p), list[int]()
+        assert p._engine is not None
+        inbox = p._engine.inbox = Inbox(p._engine.inbox)  # type: ignore[assignment]
+        for stage, steps in lags:
+            inbox.open()
+            inbox.gate = lab.fake.hold(lab.stream(stage))
+            seen += itertools.islice(results, steps)
+        inbox.open()
+        assert [*seen, *results] == list(range(24))
+    lab.check()
+
+
+def test_a_result_on_its_way_to_the_host_is_kept_until_it_has_arrived(make_fake: Callable[..., FakeDriver]) -> None:
+    fake = make_fake("explicit")
+    fetching = threading.Event()
+
+    def compute(batch: Any) -> Any:
+        return batch["x"][:2] + 1000
+
+    lab = Lab(fake, "staged", 2, compute=compute, out=um.HOST)
+    wait = fake.streams.host_wait
+
+    def host_wait(event: FakeEvent) -> None:
+        if not event.finished and threading.current_thread() is threading.main_thread():
+            fetching.set()
+        wait(event)
+
+    fake.streams.host_wait = host_wait  # type: ignore[method-assign]
+    with lab.pipeline as p:
+        results = iter(p)
+        assert (next(results) == 1000).all()
+        gate = fake.hold(lab.stream("out"))
+        opener = threading.Thread(target=lambda: (fetching.wait(PATIENCE), gate.open()))
+        opener.start()
+        got = [*results]
+        opener.join(PATIENCE)
+    assert fetching.is_set()
+    assert [set(result.ravel().tolist()) for result in got] == [{1000 + item} for item in range(1, 24)]
+
+
+def test_work_on_a_result_that_shares_a_slot_is_waited_for(make_fake: Callable[..., FakeDriver]) -> None:
+    """The loop's body reads the result on the current stream, which lags, and then drops it."""
+    lab = Lab(make_fake("managed"), "managed", 2, compute=lambda batch: batch["x"])
+    with lab.pipeline as p:
+        lab.too_far, seen = 2, 0
+        gate = lab.fake.hold(0)
+        results = iter(p)
+        for view in results:
+            address, nbytes, index = view.ctypes.data, view.nbytes, seen
+            lab.fake.launch(lambda i=index, a=address, n=nbytes: lab.note(i, a, n))
+            seen += 1
+            del view
+            if seen == 2:
+                assert lab.stalled.wait(PATIENCE) and max(lab.prepared) < 2
+                gate.open()
+    lab.check()
+
+
+def test_every_call_names_a_stream_of_ours_or_the_current_one(fake: FakeDriver) -> None:
+    mine = fake.create_stream(0)
+    lab = Lab(fake, "managed", 3)
+    with fake.use_stream(mine, 0), lab.pipeline as p:
+        list(p)
+        ours = {lab.stream("transfer"), lab.stream("back")}
+    for name, streams in (("prefetch", ours), ("wait", ours | {mine}), ("record", ours | {mine}), ("launch", {mine})):
+        assert {call.stream for call in fake.named(name)} <= streams and fake.named(name)
+    fake.destroy_stream(mine, 0)
+
+
+def test_preparation_threads_call_nothing_of_the_device(fake: FakeDriver) -> None:
+    threads: dict[int, str] = {}
+
+    def prep(item: int, slot: Any) -> None:
+        threads[threading.get_ident()] = threading.current_thread().name
+
+    with um.Pipeline(range(9), prep, lambda batch: None, like=LIKE, transport="staged", workers=2) as p:
+        list(p)
+    callers = {call.thread for call in fake.calls}
+    assert threads and not callers & threads.keys()
+    copying = {call.thread for call in fake.named("copy")}
+    assert len(copying) == 1 and threading.get_ident() not in copying
+    assert not [call for call in fake.named("allocate") if call.thread in copying]
+
+
+# Errors
+
+
+@pytest.mark.parametrize("transport", ["staged", "managed"])
+@pytest.mark.parametrize("call", ["allocate", "create_stream", "record", "wait", "copy", "prefetch", "as_array"])
+@pytest.mark.parametrize("nth", [0, 1, 4])
+def test_a_call_of_the_driver_that_fails_comes_out_and_all_is_released(
+    fake: FakeDriver, transport: str, call: str, nth: int
+) -> None:
+    if (transport, call) in (("staged", "prefetch"), ("managed", "copy")):
+        return
+    counted: list[Any] = []
+
+    def on_call(made: Any) -> None:
+        if made.name == call:
+            counted.append(made)
+            if len(counted) == nth + 1:
+                raise um.DriverError(call, 700, "told by the test")
+
+    lab = Lab(fake, transport, 3, out=um.HOST)
+    fake.on_call = on_call
+    expected = nth == 0 or not (call in ("allocate", "create_stream") and nth > 2)
+    try:
+        with lab.pipeline as p:
+            list(p)
+    except um.DriverError as error:
+        assert error.code == 700
+        del error
+    else:
+        assert not expected
+    fake.on_call = None
+    wait_until(lambda: fake.live == {})
+    assert fake.open_streams() == set()
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("umarray-")] == []
+
+
+def test_the_first_error_wins(fake: FakeDriver) -> None:
+    prep_failed = threading.Event()
+
+    def prep(item: int, slot: Any) -> None:
+        if item == 2:
+            prep_failed.set()
+            raise LookupError("prep, first")
+
+    def compute(batch: Any) -> None:
+        assert prep_failed.wait(PATIENCE)
+        wait_until(lambda: p._run is not None and p._run._error is not None)
+        raise ArithmeticError("compute, second")
+
+    with um.Pipeline(range(9), prep, compute, like=LIKE) as p, pytest.raises(LookupError, match="prep, first"):
+        list(p)
+
+
+def test_the_error_says_its_stage_and_batch(fake: FakeDriver) -> None:
+    def prep(item: int, slot: Any) -> None:
+        slot["x"][...] = np.zeros((3, 3))
+
+    with um.Pipeline(range(9), prep, like=LIKE) as p, pytest.raises(ValueError, match="broadcast") as caught:
+        list(p)
+    if hasattr(caught.value, "__notes__"):
+        assert caught.value.__notes__ == ["raised in the stage 'prep' of batch 0 of an umarray.Pipeline"]
+
+
+def test_an_error_of_closing_does_not_replace_one_in_flight(fake: FakeDriver) -> None:
+    with pytest.raises(KeyError, match="in flight"), um.Pipeline(range(9), Lab.prep, like=LIKE) as p:
+        p._open(LIKE)
+        p._engine = p._open(LIKE)
+        fake.fail("destroy_stream", 700)
+        raise KeyError("in flight")
+    fake._failures.clear()
+
+
+def test_an_error_of_closing_comes_out_where_nothing_is_in_flight(fake: FakeDriver) -> None:
+    lab = Lab(fake, "managed", 2)
+    with pytest.raises(um.DriverError, match="700"), lab.pipeline as p:
+        list(p)
+        fake.fail("destroy_stream", 700)
+    assert fake.live == {}
+
+
+@pytest.mark.parametrize("transport", ["staged", "managed"])
+def test_ctrl_c_comes_out_while_the_pipeline_waits(fake: FakeDriver, transport: str) -> None:
+    """The source does not go on, so the iterating thread waits; a signal ends it, and the source's thread later."""
+    stuck, go = threading.Event(), threading.Event()
+
+    def source() -> Iterator[int]:
+        yield 0
+        stuck.set()
+        go.wait(PATIENCE)
+        yield 1
+
+    touched: list[int] = []
+    main = threading.get_ident()
+    interrupter = threading.Thread(target=lambda: (stuck.wait(PATIENCE), signal.pthread_kill(main, signal.SIGINT)))
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        with um.Pipeline(
+            source(), lambda i, s: touched.append(i), lambda b: b.index, like=LIKE, transport=transport
+        ) as p:
+            for index in p:
+                assert index == 0
+    interrupter.join(PATIENCE)
+    assert fake.live == {} and fake.open_streams() == set() and touched == [0]
+    go.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("umarray-"):
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+    assert touched == [0] and drivers.get_driver() is fake
