@@ -47,6 +47,7 @@ class FakeRuntime:
         self.errors: dict[str, int] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.device = 0
+        self.misaligned = 0  # bytes by which its memory misses a page's start
         self.driver_version = 13000
         self._memory: dict[int, Any] = {}
 
@@ -84,8 +85,8 @@ class FakeRuntime:
 
     def _allocate(self, name: str, nbytes: int, *flags: int) -> int:
         self._call(name, nbytes, *flags)
-        memory = ctypes.create_string_buffer(nbytes)
-        address = ctypes.addressof(memory)
+        memory = ctypes.create_string_buffer(nbytes + 8192)
+        address = -(-ctypes.addressof(memory) // 4096) * 4096 + self.misaligned
         self._memory[address] = memory
         return address
 

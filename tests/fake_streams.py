@@ -108,7 +108,7 @@ class Streams:
     def host_wait(self, event: FakeEvent) -> None:
         with self.changed:
             if not self.changed.wait_for(lambda: event.finished, PATIENCE):
-                raise Held(f"waited {PATIENCE} s for {event.queue}: its head is {event.queue.items[:1]}")
+                raise Held(f"waited {PATIENCE} s for {event.queue}: its head is {list(event.queue.items)[:1]}")
             error, event.queue.error = event.queue.error, None
         if error is not None:
             raise error

@@ -24,11 +24,12 @@ def _missing() -> str:
 
 pytestmark = pytest.mark.skipif(bool(_missing()), reason=_missing())
 
+HARDWARE = [f"tests/emulated/test_{name}.py" for name in ("driver", "scopes", "host_view")]
 MACHINES = {
     "every test": ([], ["tests/emulated"]),
-    "two devices": (["--devices", "2"], ["tests/emulated/test_driver.py"]),
-    "no page faults": (["--xnack", "off"], ["tests/emulated/test_driver.py"]),
-    "one memory": (["--profile", "mi300a"], ["tests/emulated/test_driver.py"]),
+    "two devices": (["--devices", "2"], HARDWARE),
+    "no page faults": (["--xnack", "off"], HARDWARE),
+    "one memory": (["--profile", "mi300a"], HARDWARE),
 }
 
 
@@ -40,6 +41,7 @@ def test_on_an_emulated_machine(machine: str, repository: Path) -> None:
     child = subprocess.run(
         [sys.executable, "-m", "umarray.hipemu", "--page", "4KiB", *options, "--", *run],
         cwd=repository,
+        env={name: value for name, value in os.environ.items() if not name.startswith("UMARRAY_")},
         capture_output=True,
         text=True,
         timeout=1100,

@@ -35,6 +35,12 @@ class DriverContract:
     def peek(self, driver: Driver, address: int, nbytes: int, kind: Kind) -> bytes:
         return ctypes.string_at(address, nbytes)
 
+    def takes(self, driver: Driver, advice: Advice, place: Any) -> bool:
+        """Whether an advice is more than a no-op here."""
+        if driver.device_count() == 0 or not driver.traits(0).managed:
+            return False
+        return advice is not Advice.COARSE_GRAIN or driver.traits(0).coarse_grain
+
     @pytest.fixture
     def blocks(self, driver: Driver) -> Any:
         """Allocate, and free at the end."""
@@ -287,8 +293,7 @@ class DriverContract:
     def test_advice_is_set_read_back_and_unset(self, driver: Driver, blocks: Any, advice: Advice, place: Any) -> None:
         block = blocks(Kind.MANAGED)
         page = driver.page_size
-        able = driver.device_count() > 0 and driver.traits(0).managed
-        able = able and (advice is not Advice.COARSE_GRAIN or driver.traits(0).coarse_grain)
+        able = self.takes(driver, advice, place)
         expected = Outcome.ASKED if able else Outcome.UNSUPPORTED
         assert driver.advise(block.address + page, page, advice, place, True) is expected
         if able and advice is not Advice.COARSE_GRAIN and driver.traits(0).readable_ranges:

@@ -3,19 +3,73 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.contracts.driver_contract import DriverContract
 from umarray import drivers
-from umarray.drivers.base import Driver, Kind, Mode
+from umarray.drivers.base import Advice, Driver, Kind, Mode
+from umarray.drivers.capabilities import capabilities
 from umarray.drivers.gpu import GpuDriver
 from umarray.errors import DriverError
 from umarray.places import HOST, Device
 
 TO_DEVICE, TO_HOST = 1, 2
+
+FORK = """
+import os
+from umarray.drivers import get_driver
+from umarray.drivers.base import Kind
+from umarray.errors import ForkedProcess
+driver = get_driver()
+block = driver.allocate(4096, Kind.MANAGED)
+event = driver.record(0, 0)
+child = os.fork()
+if child == 0:
+    driver.free(block)
+    try:
+        get_driver().allocate(4096, Kind.DEVICE)
+    except ForkedProcess as error:
+        assert "spawn" in str(error)
+        os._exit(7)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+driver.free(block)
+"""
+
+
+EXIT = """
+import sys
+from umarray.drivers import get_driver
+from umarray.drivers.base import Kind
+driver = get_driver()
+blocks = [driver.allocate(1 << 16, kind) for kind in Kind]
+stream = driver.create_stream(0)
+driver.fill(blocks[0].address, 1, 1 << 16, stream)
+events = [driver.record(stream, 0), driver.record(stream, 0, timed=True)]
+array = driver.as_array(blocks[0].address, 1 << 16, blocks)
+view = array[5:]
+scope = driver.use_stream(stream, 0)
+scope.__enter__()
+cycle = [driver.record(stream, 0)]
+cycle.append(cycle)
+sys.modules["kept"] = (scope, view, events)
+"""
+
+
+def run_alone(script: str, folder: Path, **variables: str) -> None:
+    """Run a script in a process of its own, which must end well and say nothing."""
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore::DeprecationWarning", **variables}
+    child = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert (child.returncode, child.stderr) == (0, "")
 
 
 class GpuDriverContract(DriverContract):
@@ -39,6 +93,11 @@ class GpuDriverContract(DriverContract):
         runtime, staging = driver.xp.cuda.runtime, ctypes.create_string_buffer(nbytes)
         runtime.memcpy(ctypes.addressof(staging), address, nbytes, TO_HOST)
         return staging.raw
+
+    def takes(self, driver: Driver, advice: Advice, place: Any) -> bool:
+        if driver.name == "hip" and advice is Advice.ACCESSED_BY and place is HOST:
+            return False  # HIP would take it for device 0
+        return super().takes(driver, advice, place)
 
     def test_it_is_the_process_s_driver(self, driver: Driver) -> None:
         assert isinstance(driver, GpuDriver) and driver.mode in (Mode.MANAGED, Mode.EXPLICIT)
@@ -96,3 +155,12 @@ class GpuDriverContract(DriverContract):
         thread.join(60)
         assert outcomes == [driver.prefetch(block.address, block.nbytes, HOST, 0)]
         driver.synchronize()
+
+    @pytest.mark.parametrize("script", [FORK, EXIT], ids=["fork", "exit with everything alive"])
+    def test_in_a_process_of_its_own(self, script: str, repository: Path) -> None:
+        run_alone(script, repository)
+
+    def test_capabilities_tell_of_the_device(self, driver: Driver) -> None:
+        found = capabilities()
+        assert found.driver == driver.name and found.devices[0].name in str(found)
+        assert any(name.startswith(("libamdhip64", "libcuda")) for name in found.libraries)

@@ -1,4 +1,4 @@
-"""What a pipeline promises whatever its transport. A test file subclasses this, names one, and puts a driver in place."""
+"""What a pipeline promises whatever its transport. A test file names one in a subclass, and puts a driver in place."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class TransportContract:
 
     def test_a_result_may_outlive_its_pipeline(self) -> None:
         with self.pipeline(range(3), stamp, lambda b: b["x"], like=SPEC) as p:
-            for view in p:
+            for view in p:  # noqa: B007
                 break
         del p
         gc.collect()

@@ -45,7 +45,11 @@ for driver, block in zip(able, blocks):
 
 def test_the_child_is_refused_and_the_parent_goes_on(repository: object) -> None:
     child = subprocess.run(
-        [sys.executable, "-c", SCRIPT], cwd=str(repository), capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT],
+        cwd=str(repository),
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert (child.returncode, child.stderr) == (0, "")
 

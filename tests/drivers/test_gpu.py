@@ -60,6 +60,22 @@ def test_managed_memory_is_attached_globally_and_pinned_memory_portable(device: 
     assert len(calls(driver, "free")) == len(calls(driver, "freeHost")) == 1
 
 
+@pytest.mark.parametrize("kind", [Kind.MANAGED, Kind.DEVICE, Kind.PINNED])
+@pytest.mark.parametrize("misaligned", [0, 512])
+def test_memory_starts_on_a_page_and_shares_none(kind: Kind, misaligned: int) -> None:
+    driver = make(H200)
+    driver.runtime.misaligned = misaligned
+    block = driver.allocate(5000, kind)
+    given = next(reversed(driver.runtime._memory))
+    assert block.address % 4096 == 0 and block.nbytes == 5000
+    name = {Kind.MANAGED: "mallocManaged", Kind.DEVICE: "malloc", Kind.PINNED: "hostAlloc"}[kind]
+    assert [call[0] for call in calls(driver, name)] == ([8192, 12288] if misaligned else [8192])
+    assert given <= block.address and block.address + 8192 <= given + (12288 if misaligned else 8192)
+    assert driver.find(block.address + 4999) == block
+    driver.free(block)
+    assert driver.runtime._memory == {}
+
+
 def test_the_runtime_infers_the_direction_of_a_copy() -> None:
     driver, source = make(MI210), ctypes.create_string_buffer(b"abcd")
     target = driver.allocate(4, Kind.MANAGED)
@@ -123,6 +139,16 @@ def test_unsetting_is_the_number_above(advice: Advice) -> None:
     assert [call[2] for call in calls(driver, "memAdvise")] == [advice.value, advice.value + 1]
 
 
+def test_hip_is_never_asked_to_let_the_host_access() -> None:
+    driver = make(MI210)
+    block = driver.allocate(8192, Kind.MANAGED)
+    driver.traits(0)
+    driver.runtime.calls.clear()
+    for on in (True, False):
+        assert driver.advise(block.address, 8192, Advice.ACCESSED_BY, HOST, on) is Outcome.UNSUPPORTED
+    assert driver.runtime.calls == []
+
+
 def test_coarse_grain_is_hip_s_alone() -> None:
     driver = make(H200)
     block = driver.allocate(8192, Kind.MANAGED)
@@ -172,6 +198,12 @@ def test_ranges_that_do_not_read_back_what_was_set_are_not_readable(values: Any)
     driver = make(MI210, native=FakeNative(values=values))
     assert driver.traits(0).readable_ranges is False
     assert len(calls(driver, "mallocManaged")) == len(calls(driver, "free")) == 1
+
+
+def test_a_device_that_refuses_the_trial_page_has_traits_all_the_same() -> None:
+    driver = make(H200)
+    driver.runtime.errors["mallocManaged"] = 801
+    assert driver.traits(0).readable_ranges is False
 
 
 def test_a_call_on_another_device_leaves_the_thread_s_device() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.contracts.gpu_contract import GpuDriverContract
+from tests.contracts.gpu_contract import GpuDriverContract, run_alone
 from umarray import drivers
 from umarray.drivers.base import Advice, Attribute, Driver, Kind, Mode, Outcome, host_bytes
 from umarray.places import HOST, Device
@@ -147,18 +144,21 @@ def test_a_stream_waits_for_an_event_of_a_busy_one_and_the_host_does_not(
     driver: Driver, spin: Any, stream: int
 ) -> None:
     other = driver.create_stream(0)
-    target = driver.allocate(4096, Kind.PINNED)
+    source, target = driver.allocate(4096, Kind.DEVICE), driver.allocate(4096, Kind.PINNED)
+    driver.fill(source.address, 5, 4096, other)
+    driver.synchronize(other, 0)
     view = host_bytes(target.address, 4096, None)
     view[:] = 0
     open_gate = spin(stream)
     driver.wait(other, driver.record(stream, 0))
-    driver.fill(target.address, 5, 4096, other)
+    driver.copy(target.address, source.address, 4096, other)
     done = driver.record(other, 0)
     assert not done.done() and not view.any()
     open_gate()
     done.wait()
     assert done.done() and (view == 5).all()
     driver.destroy_stream(other, 0)
+    driver.free(source)
     driver.free(target)
 
 
@@ -206,38 +206,6 @@ assert len(done) == 4
 driver.free(block)
 """
 
-FORK = """
-import os
-from umarray.drivers import get_driver
-from umarray.drivers.base import Kind
-from umarray.errors import ForkedProcess
-driver = get_driver()
-block = driver.allocate(4096, Kind.MANAGED)
-event = driver.record(0, 0)
-child = os.fork()
-if child == 0:
-    driver.free(block)
-    try:
-        get_driver().allocate(4096, Kind.DEVICE)
-    except ForkedProcess as error:
-        assert "spawn" in str(error)
-        os._exit(7)
-    os._exit(1)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-driver.free(block)
-"""
 
-
-@pytest.mark.parametrize(
-    ("script", "variables"), [(PTDS, {"CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "1"}), (FORK, {})], ids=["ptds", "fork"]
-)
-def test_in_a_process_of_its_own(script: str, variables: dict[str, str], repository: Path) -> None:
-    child = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=repository,
-        env={**os.environ, **variables, "PYTHONWARNINGS": "ignore::DeprecationWarning"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert (child.returncode, child.stderr) == (0, ""), child.stderr
+def test_each_thread_s_own_default_stream(repository: Path) -> None:
+    run_alone(PTDS, repository, CUPY_CUDA_PER_THREAD_DEFAULT_STREAM="1")

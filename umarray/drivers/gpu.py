@@ -45,6 +45,7 @@ class GpuDriver(Calls):
         self._facts = facts
         self._traits: dict[int, Traits] = {}
         self._table = AllocationTable()
+        self._starts: dict[int, int] = {}  # by serial: what the runtime gave, where that was not a page's start
         self._host = HostDriver(table=self._table)
         self._hints = GpuHints(self.runtime, len(facts), self._table)
         self._stream = stream_class(cupy)
@@ -97,13 +98,13 @@ class GpuDriver(Calls):
             return self._host.allocate(nbytes, kind)
         place: Place = HOST if kind is Kind.PINNED else Device(device)
         try:
-            if kind is Kind.PINNED:
-                address = self._pinned(nbytes)
-            else:
-                address = self._managed(nbytes, device) if kind is Kind.MANAGED else self._plain(nbytes, device)
+            address = self._on_a_page(nbytes, kind, device)
         except DriverError as error:
             raise self._refused(error, nbytes, kind, place) from None
+        start, address = address, -(-address // self.page_size) * self.page_size
         allocation = self._table.add(address, nbytes, kind, place)
+        if start != address:
+            self._starts[allocation.serial] = start
         if events.listeners:
             events.emit(events.Allocated(address, nbytes, kind.value, place))
         return allocation
@@ -115,7 +116,7 @@ class GpuDriver(Calls):
             self._host.free(allocation)
             return
         self._table.remove(allocation)
-        self._free(allocation)
+        self._free(self._starts.pop(allocation.serial, allocation.address), allocation.kind)
         if events.listeners:
             events.emit(events.Freed(allocation.address, allocation.nbytes, allocation.kind.value, allocation.place))
 
@@ -209,6 +210,20 @@ class GpuDriver(Calls):
     def _traits_at(self, place: Place) -> Traits:
         return self.traits(place.id if isinstance(place, Device) else self.current_device())
 
+    def _on_a_page(self, nbytes: int, kind: Kind, device: int) -> int:
+        """Memory with room for `nbytes` from a page's start on, no page of it shared with another allocation."""
+        whole = -(-nbytes // self.page_size) * self.page_size
+        start = self._raw(whole, kind, device)
+        if start % self.page_size == 0:
+            return start
+        self._free(start, kind)  # runtimes put small blocks side by side
+        return self._raw(whole + self.page_size, kind, device)
+
+    def _raw(self, nbytes: int, kind: Kind, device: int) -> int:
+        if kind is Kind.PINNED:
+            return self._pinned(nbytes)
+        return self._managed(nbytes, device) if kind is Kind.MANAGED else self._plain(nbytes, device)
+
     @runtime_call("hostAlloc")
     def _pinned(self, nbytes: int) -> int:
         return int(self.runtime.hostAlloc(nbytes, PORTABLE))
@@ -224,11 +239,11 @@ class GpuDriver(Calls):
             return int(self.runtime.malloc(nbytes))
 
     @runtime_call("free")
-    def _free(self, allocation: Allocation) -> None:
-        if allocation.kind is Kind.PINNED:
-            self.runtime.freeHost(allocation.address)
+    def _free(self, address: int, kind: Kind) -> None:
+        if kind is Kind.PINNED:
+            self.runtime.freeHost(address)
         else:
-            self.runtime.free(allocation.address)
+            self.runtime.free(address)
 
     def _refused(self, error: DriverError, nbytes: int, kind: Kind, place: Place) -> Exception:
         """The error for an allocation that the runtime refused."""

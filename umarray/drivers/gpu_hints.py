@@ -44,6 +44,8 @@ class GpuHints(Calls):
     def advise(self, address: int, nbytes: int, advice: Advice, place: Place, on: bool, traits: Traits) -> Outcome:
         if not traits.managed or (advice is Advice.COARSE_GRAIN and not traits.coarse_grain):
             return Outcome.UNSUPPORTED
+        if advice is Advice.ACCESSED_BY and not isinstance(place, Device) and self.runtime.is_hip:
+            return Outcome.UNSUPPORTED  # HIP would unset device 0's; the host reaches managed memory anyway
         if not self._managed("memAdvise", address, nbytes):
             return Outcome.UNSUPPORTED
         return _outcome(lambda: self._advise(address, nbytes, advice.value + (not on), place))
@@ -61,11 +63,13 @@ class GpuHints(Calls):
             return tuple(_place(value) for value in values if value > _NOWHERE)
         return _place(values[0]) if values[0] > _NOWHERE else False
 
-    @runtime_call("mallocManaged")
     def ranges_can_be_read(self, device: int, page_size: int) -> bool:
         """Try it on a page: without HMM, HIP takes every advice, and only reading it back tells."""
         with self.on(device):
-            address = self.runtime.mallocManaged(page_size, ATTACH_GLOBAL)
+            try:
+                address = self.runtime.mallocManaged(page_size, ATTACH_GLOBAL)
+            except self.error:
+                return False
             try:
                 self.runtime.memAdvise(address, page_size, Advice.READ_MOSTLY.value, device)
                 return self.read_range(address, page_size, Attribute.READ_MOSTLY) is True

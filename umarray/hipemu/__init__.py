@@ -7,19 +7,37 @@ such a program the other functions read what happened. Nothing here imports the 
 from __future__ import annotations
 
 from .build import BuildError, library_folder
-from .control import active, call_counts, calls, clear_error, live_allocations, used_bytes
+from .control import (
+    active,
+    call_counts,
+    calls,
+    clear_error,
+    fault_way,
+    live_allocations,
+    page_bytes,
+    used_bytes,
+    where,
+)
 from .machine import PROFILES, environment, parse_size
+from .telemetry import Counters, PlaceCounters, counters, read_counters
 
 __all__ = [
     "PROFILES",
     "BuildError",
+    "Counters",
+    "PlaceCounters",
     "active",
     "call_counts",
     "calls",
     "clear_error",
+    "counters",
     "environment",
+    "fault_way",
     "library_folder",
     "live_allocations",
+    "page_bytes",
     "parse_size",
+    "read_counters",
     "used_bytes",
+    "where",
 ]

@@ -39,12 +39,16 @@ class Entry:
         self.pool, self.allocating, self.flags, self.stack = pool, allocating, flags, stack
         self.left = False
 
+    def here(self) -> bool:
+        """Whether it is one of the calling thread's."""
+        return self.stack is _stack()
+
     def leave(self) -> None:
         """Make what was current before current again."""
         if self.left:
             raise ClosedError("this pool was left before")
-        if self.stack is not _stack():
-            raise RuntimeError("a pool must be left in the thread that entered it")
+        if not self.here():
+            raise RuntimeError("this was entered in another thread, and must be left there")
         self.left = True
         while self.stack and self.stack[-1].left:
             allocating = self.stack.pop().allocating

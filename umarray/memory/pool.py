@@ -148,7 +148,11 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._entries.pop().leave()
+        mine = [entry for entry in self._entries if entry.here()]
+        if not mine:
+            raise RuntimeError("a pool must be left in the thread that entered it")
+        self._entries.remove(mine[-1])
+        mine[-1].leave()
         if self._scoped and not self._entries:
             self.close()
 

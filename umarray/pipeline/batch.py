@@ -9,8 +9,8 @@ import numpy as np
 
 from umarray.drivers.base import host_bytes
 from umarray.errors import ClosedError
+from umarray.pipeline.layout import Layout
 from umarray.pipeline.ring import Slot
-from umarray.pipeline.structure import Layout
 
 
 class _Nest:

@@ -7,8 +7,8 @@ from typing import Any
 
 from umarray.drivers.base import Driver, Mode
 from umarray.errors import NotSupported
+from umarray.pipeline.layout import Layout
 from umarray.pipeline.report import Clock
-from umarray.pipeline.structure import Layout
 from umarray.pipeline.transport import HostTransport, ManagedTransport, StagedTransport, Transport
 
 KNOWN = ("auto", "host", "staged", "managed")

@@ -10,6 +10,7 @@ import numpy as np
 
 from umarray.drivers import get_driver
 from umarray.drivers.base import Array
+from umarray.pipeline.structure import is_device_array
 from umarray.places import HOST
 from umarray.sizes import format_size, parse_size
 
@@ -39,7 +40,7 @@ def chunks(a: Array, nbytes: int | str = "256MiB", axis: int = 0) -> Chunks:
     >>> len(parts), parts[0].shape, parts[-1].shape
     (3, (4, 128), (2, 128))
     """
-    if not (isinstance(a, np.ndarray) or hasattr(a, "__cuda_array_interface__")):
+    if not (isinstance(a, np.ndarray) or is_device_array(a)):
         raise TypeError(f"chunks takes an array, not {type(a).__name__}; numpy.asarray makes one")
     limit = parse_size(nbytes, total=lambda: get_driver().memory_info(HOST).total, name="nbytes")
     if isinstance(axis, bool) or not hasattr(type(axis), "__index__"):

@@ -13,9 +13,9 @@ from umarray.drivers.base import Driver, Event
 from umarray.pipeline import choose
 from umarray.pipeline.batch import Batch, WritableSlot
 from umarray.pipeline.kernel_lock import kernel_turn
+from umarray.pipeline.layout import Layout
 from umarray.pipeline.report import Clock
 from umarray.pipeline.ring import Job, Ring, Role, Slot, State
-from umarray.pipeline.structure import Layout
 
 END = object()
 """In the inbox: the source has no more."""

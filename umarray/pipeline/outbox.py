@@ -8,8 +8,9 @@ import numpy as np
 
 from umarray import events
 from umarray.drivers.base import Allocation, Driver, Event, Kind, Mode, host_bytes
+from umarray.pipeline.layout import ALIGNMENT
 from umarray.pipeline.report import Clock
-from umarray.pipeline.structure import ALIGNMENT, Structure
+from umarray.pipeline.structure import Structure
 from umarray.places import HOST, Device
 
 
@@ -131,5 +132,5 @@ class Outbox:
 
 
 def _address(array: Any) -> int:
-    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
-    return int(interface["data"][0])
+    data = array.data  # CuPy's is a pointer, NumPy's a buffer
+    return int(data.ptr if hasattr(data, "ptr") else array.ctypes.data)

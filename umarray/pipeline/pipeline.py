@@ -13,12 +13,12 @@ from umarray.errors import ClosedError, PipelineError
 from umarray.pipeline import choose
 from umarray.pipeline.alone import alone
 from umarray.pipeline.engine import Engine
+from umarray.pipeline.layout import Layout
 from umarray.pipeline.outbox import Outbox
 from umarray.pipeline.progress import progress_bar
 from umarray.pipeline.report import Clock, Report, slowest
 from umarray.pipeline.results import Results
 from umarray.pipeline.run import Run
-from umarray.pipeline.structure import Layout
 from umarray.places import HOST, as_place
 
 _REPEATS = 3

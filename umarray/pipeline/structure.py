@@ -1,4 +1,4 @@
-"""Nests of arrays: what items, slots and batches share, and where each array lies in a slot.
+"""Nests of arrays: the form that items, slots and batches share.
 
 A nest is any mix of dict, list and tuple. Its array leaves are NumPy or CuPy arrays or a `Spec`, which stands for one;
 whatever else is a leaf passes through untouched.
@@ -9,20 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, SupportsIndex, TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 
-from umarray.drivers.base import Array
 from umarray.sizes import LARGEST
-
-ALIGNMENT = 256
-"""Bytes. Arrays of one slot lie next to each other: the slot is copied and prefetched as a whole and has pages of its
-own, so an array needs no page of its own, only what SIMD loads (64) and coalesced device reads (256) like."""
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Spec:
     """The shape and dtype of an array that does not exist yet.
 
@@ -46,23 +42,22 @@ class Spec:
     """
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any] = np.dtype(float)
+    dtype: np.dtype[Any]
 
-    def __post_init__(self) -> None:
-        shape: Any = self.shape
-        sides = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    def __init__(self, shape: SupportsIndex | Sequence[SupportsIndex], dtype: npt.DTypeLike = float) -> None:
+        sides: Any = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         for side in sides:
             if isinstance(side, bool) or not hasattr(type(side), "__index__"):
                 raise TypeError(f"the shape of a Spec must be ints, not {shape!r}")
             if side.__index__() < 0:
                 raise ValueError(f"the shape of a Spec cannot be negative: {shape!r}")
+        kind = np.dtype(dtype)
+        if kind.hasobject or kind.itemsize == 0:
+            raise TypeError(f"dtype {kind!r} cannot lie in a slot: its elements have no fixed bytes")
         object.__setattr__(self, "shape", tuple(side.__index__() for side in sides))
-        dtype = np.dtype(self.dtype)
-        if dtype.hasobject or dtype.itemsize == 0:
-            raise TypeError(f"dtype {dtype!r} cannot lie in a slot: its elements have no fixed bytes")
-        object.__setattr__(self, "dtype", dtype)
+        object.__setattr__(self, "dtype", kind)
         if self.nbytes > LARGEST:
-            raise ValueError(f"a Spec of shape {self.shape} and dtype {dtype} is 2**63 bytes or more")
+            raise ValueError(f"a Spec of shape {self.shape} and dtype {kind} is 2**63 bytes or more")
 
     @property
     def nbytes(self) -> int:
@@ -95,7 +90,12 @@ _Tree: TypeAlias = _ArrayAt | _OtherAt | _Node
 
 def is_array(leaf: Any) -> bool:
     """Whether a leaf is an array or stands for one."""
-    return isinstance(leaf, (np.ndarray, Spec)) or hasattr(leaf, "__cuda_array_interface__")
+    return isinstance(leaf, (np.ndarray, Spec)) or is_device_array(leaf)
+
+
+def is_device_array(leaf: Any) -> bool:
+    """Whether a leaf is CuPy's, which need not be imported to know; on HIP it has no CUDA array interface."""
+    return any(base.__name__ == "ndarray" and base.__module__.startswith("cupy") for base in type(leaf).__mro__)
 
 
 @final
@@ -178,21 +178,21 @@ def _rebuild(tree: _Tree, arrays: Sequence[Any], others: Sequence[Any]) -> Any:
 def _take(tree: _Tree, nest: Any, name: str, arrays: list[Any], others: list[Any]) -> None:
     if isinstance(tree, _ArrayAt):
         if not is_array(nest):
-            raise ValueError(f"{name} must be an array, as in the slots, not {_brief(nest)}")
+            raise ValueError(f"{name} must be an array, as in the slots, not {brief(nest)}")
         arrays[tree.index] = nest
     elif isinstance(tree, _OtherAt):
         if is_array(nest) or isinstance(nest, (dict, list, tuple)):
-            raise ValueError(f"{name} must be a leaf that is no array, as in the slots, not {_brief(nest)}")
+            raise ValueError(f"{name} must be a leaf that is no array, as in the slots, not {brief(nest)}")
         others[tree.index] = nest
     elif tree.kind is dict:
         if not isinstance(nest, dict) or nest.keys() != set(tree.keys):
-            found = f"keys {list(nest)}" if isinstance(nest, dict) else _brief(nest)
+            found = f"keys {list(nest)}" if isinstance(nest, dict) else brief(nest)
             raise ValueError(f"{name} must be a dict with the keys {list(tree.keys)}, as in the slots, not {found}")
         for key, child in tree.items():
             _take(child, nest[key], f"{name}[{key!r}]", arrays, others)
     else:
         if not isinstance(nest, (list, tuple)) or len(nest) != len(tree.keys):
-            found = f"{type(nest).__name__} of {len(nest)}" if isinstance(nest, (list, tuple)) else _brief(nest)
+            found = f"{type(nest).__name__} of {len(nest)}" if isinstance(nest, (list, tuple)) else brief(nest)
             raise ValueError(f"{name} must be a {tree.kind.__name__} of {len(tree.keys)}, as in the slots, not {found}")
         for key, child in tree.items():
             _take(child, nest[key], f"{name}[{key!r}]", arrays, others)
@@ -205,97 +205,9 @@ def _walk(tree: _Tree, name: str) -> Iterator[tuple[str, _Tree]]:
             yield from _walk(child, f"{name}[{key!r}]")
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """A value in a message."""
     if is_array(value):
         return f"an array of shape {tuple(value.shape)}"
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-@final
-class Layout:
-    """Where the arrays of a slot lie in its memory.
-
-    Parameters
-    ----------
-    like : Any
-        A nest of arrays or specs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        No array in it, or one that cannot lie in a slot.
-
-    Examples
-    --------
-    >>> layout = Layout((Spec((3, 5), "uint8"), Spec(3, "int64")))
-    >>> layout.offsets, layout.nbytes, layout.capacity
-    ((0, 256), 280, 3)
-    """
-
-    def __init__(self, like: Any) -> None:
-        self.structure = Structure(like)
-        if not self.structure.arrays:
-            raise ValueError(f"like={_brief(like)} holds no array and no umarray.Spec: a slot would be empty")
-        self.specs = tuple(
-            leaf if isinstance(leaf, Spec) else Spec(tuple(leaf.shape), leaf.dtype) for leaf in self.structure.arrays
-        )
-        offsets, end = [], 0
-        for spec in self.specs:
-            start = -(-end // ALIGNMENT) * ALIGNMENT
-            offsets.append(start)
-            end = start + spec.nbytes
-        if end > LARGEST:
-            raise ValueError(f"a slot of like={_brief(like)} is 2**63 bytes or more")
-        self.offsets = tuple(offsets)
-        self.nbytes = max(end, 1)
-        """Bytes that a slot needs; 1 where every array is empty, since no runtime allocates nothing."""
-        firsts = [spec.shape[0] for spec in self.specs if spec.shape]
-        self.capacity = firsts[0] if firsts else 1
-        """How many samples a slot holds: the first dimension of its first array that has one."""
-        self._trims = tuple(bool(spec.shape) and spec.shape[0] == self.capacity for spec in self.specs)
-
-    def arrays(self, memory: Array, length: int | None = None) -> list[Array]:
-        """The arrays over a slot's bytes, those with the batch's first dimension cut to `length`."""
-        views = []
-        for spec, start, trims in zip(self.specs, self.offsets, self._trims, strict=True):
-            view = memory[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
-            views.append(view[:length] if trims and length is not None and length != self.capacity else view)
-        return views
-
-    def used(self, length: int) -> list[tuple[int, int]]:
-        """The (offset, bytes) of a slot that a batch of this length fills, touching ranges as one."""
-        if length == self.capacity:
-            return [(0, self.nbytes)]
-        ranges = []
-        for spec, start, trims in zip(self.specs, self.offsets, self._trims, strict=True):
-            nbytes = spec.nbytes // self.capacity * length if trims else spec.nbytes
-            if nbytes:
-                ranges.append((start, nbytes))
-        return ranges
-
-    def fill(self, targets: Sequence[np.ndarray[Any, Any]], item: Any) -> tuple[int, list[Any]]:
-        """Copy an item into a slot's arrays; returns its length and its other leaves.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Another structure, shape, length or kind of dtype than the slot's, or an array that is not on the host.
-        """
-        arrays, others = self.structure.take(item)
-        length: int | None = None
-        for name, array, spec, trims in zip(self.structure.names("item"), arrays, self.specs, self._trims, strict=True):
-            if not isinstance(array, np.ndarray):
-                raise TypeError(f"{name} must be a NumPy array to be copied into a slot, not {type(array).__name__}")
-            if trims and array.shape[1:] == spec.shape[1:] and array.ndim and len(array) <= self.capacity:
-                if length is not None and len(array) != length:
-                    raise ValueError(f"{name} has {len(array)} samples where the arrays before it have {length}")
-                length = len(array)
-            elif array.shape != spec.shape:
-                most = "at most " if trims else ""
-                raise ValueError(f"{name} has shape {array.shape}; the slot takes {most}{spec.shape}")
-            if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
-                raise TypeError(f"{name} has dtype {array.dtype}, which the slot's {spec.dtype} cannot take")
-        for array, target, trims in zip(arrays, targets, self._trims, strict=True):
-            np.copyto(target[: len(array)] if trims else target, array, casting="same_kind")
-        return self.capacity if length is None else length, others

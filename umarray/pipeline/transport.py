@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 from umarray import events
 from umarray.drivers.base import Driver, Event, Kind, Outcome
+from umarray.pipeline.layout import Layout
 from umarray.pipeline.report import Clock
 from umarray.pipeline.ring import Job, Ring, Role, Slot, State
-from umarray.pipeline.structure import Layout
 from umarray.places import HOST, Device, Place
 
 

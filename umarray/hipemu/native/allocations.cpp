@@ -27,6 +27,11 @@ Table& table() {
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 size_t on_device(const Allocation& a) { return round_up(a.bytes, 4096); }
 
+// Not without XNACK, nor where host and device share one memory: there every page is open to all.
+bool migrates(const Allocation& a) {
+  return a.kind == Kind::managed && config().xnack && !device::profile().integrated;
+}
+
 // Which views a new allocation is open in. Managed memory that migrates is opened page by page (residency).
 void open_views(const Allocation& a) {
   Space& space = Space::get();
@@ -37,7 +42,7 @@ void open_views(const Allocation& a) {
     }
     return;
   }
-  if (a.kind == Kind::managed && config().xnack) {
+  if (migrates(a)) {
     residency::begin(a.offset, a.rounded);
     return;
   }
@@ -45,7 +50,7 @@ void open_views(const Allocation& a) {
 }
 
 void close_views(const Allocation& a) {
-  if (a.kind == Kind::managed) residency::end(a.offset, a.rounded);
+  if (migrates(a)) residency::end(a.offset, a.rounded);
   for (int place = HOST; place < device::count(); ++place) Space::get().protect(place, a.offset, a.rounded, PROT_NONE);
 }
 

@@ -4,8 +4,12 @@
 #include "abi.h"
 #include "allocations.h"
 #include "calls.h"
+#include "config.h"
+#include "counters.h"
 #include "errors.h"
+#include "host_view.h"
 #include "residency.h"
+#include "space.h"
 #include "stream.h"
 
 using namespace hipemu;
@@ -27,3 +31,26 @@ HIPEMU_EXPORT size_t hipemu_calls_table(char* text, size_t room) {
 HIPEMU_EXPORT uint64_t hipemu_live_allocations() { return allocations::totals().live; }
 HIPEMU_EXPORT uint64_t hipemu_used_bytes(int device) { return residency::used(device); }
 HIPEMU_EXPORT void hipemu_clear_error() { errors::clear_sticky(); }
+
+// Counters of one place (-1 the host), in the order of counters.h. Returns how many there are.
+HIPEMU_EXPORT int hipemu_counters(int place, uint64_t* out, int room) {
+  for (int i = 0; i < counters::COUNT && i < room; ++i) {
+    out[i] = counters::values[place + 1][i].load(std::memory_order_relaxed);
+  }
+  return counters::COUNT;
+}
+
+HIPEMU_EXPORT void hipemu_synchronize() { streams::wait_all(); }
+HIPEMU_EXPORT size_t hipemu_page_bytes() { return config().page; }
+HIPEMU_EXPORT int hipemu_device_count() { return config().devices; }
+HIPEMU_EXPORT const char* hipemu_fault_way() { return host_view::way(); }
+
+// Where the pages of a managed range are, one entry a page. Returns the number of pages; 0 for anything else.
+HIPEMU_EXPORT size_t hipemu_where(const void* pointer, size_t bytes, int8_t* places, size_t room) {
+  Allocation found;
+  size_t at;
+  if (!bytes || !allocations::find(pointer, &found, &at) || found.kind != Kind::managed) return 0;
+  const size_t count = (at + bytes + config().page - 1) / config().page - at / config().page;
+  if (count <= room) residency::where(at, bytes, places);
+  return count;
+}

@@ -21,6 +21,13 @@ namespace {
 struct End {
   char* address = nullptr;
   bool pageable = false;
+  bool in_place = false;  // migrating memory, to be touched where it lies
+  size_t offset = 0;
+
+  // On the worker, before the bytes are touched.
+  void settle(size_t bytes, int device) const {
+    if (in_place) residency::populate(offset, bytes, device);
+  }
 };
 
 enum class Side { host, device, any };
@@ -39,7 +46,8 @@ hipError_t end_of(const void* pointer, size_t bytes, Side side, int device, End*
   if (allocation.kind == Kind::managed && config().xnack && side != Side::any) {
     end->address = space.at(side == Side::host ? HOST : device, at);
   } else {
-    if (allocation.kind == Kind::managed && config().xnack) residency::populate(at, bytes, device);
+    end->in_place = allocation.kind == Kind::managed && config().xnack;
+    end->offset = at;
     end->address = space.backdoor(at);
   }
   return hipSuccess;
@@ -65,9 +73,16 @@ hipError_t copy(void* to, const void* from, size_t bytes, hipMemcpyKind kind, co
   std::function<void()> work;
   if (source.pageable && !wait) {
     auto staged = std::make_shared<std::vector<char>>(source.address, source.address + bytes);
-    work = [staged, target, bytes] { std::memcpy(target.address, staged->data(), bytes); };
+    work = [staged, target, bytes, device = stream->device] {
+      target.settle(bytes, device);
+      std::memcpy(target.address, staged->data(), bytes);
+    };
   } else {
-    work = [source, target, bytes] { std::memmove(target.address, source.address, bytes); };
+    work = [source, target, bytes, device = stream->device] {
+      source.settle(bytes, device);
+      target.settle(bytes, device);
+      std::memmove(target.address, source.address, bytes);
+    };
   }
   const Mark done = streams::submit(stream, std::move(work));
   if (wait || target.pageable) done.wait();

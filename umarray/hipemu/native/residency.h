@@ -1,4 +1,24 @@
-// Where each managed page lives, and what moves it.
+// Where each managed page lives, and what moves it: demand paging, prefetch, advice, eviction.
+//
+// A page has a home and, if it is read-mostly, copies elsewhere; all of them are the same bytes of the memory file, so
+// a "migration" opens the page in one view and closes it in the others. What it would have cost is added up by cost.h.
+//
+// Rules for a fault, and where they come from (Linux amdgpu/amdkfd, kfd_svm.c, svm_range_best_restore_location and
+// svm_migrate_to_ram; the HIP runtime's documentation of hipMemAdvise):
+//   host touches               the page comes home to the host, whatever the advice; a read of a read-mostly page
+//                              copies it
+//   device d touches, and
+//     preferred is d           it migrates to d
+//     preferred is elsewhere   it goes there (if it is not there yet), and d reaches it over the bus or the link
+//     accessed-by d            it stays where it is, and d reaches it there
+//     read-mostly, a read      d gets a copy; a write by anyone drops all copies but the writer's
+//     otherwise                it migrates to d
+// Accessed-by devices are given their mapping at once, when the advice is set and after each migration. A first touch
+// makes the page at the preferred location, else where it is touched.
+//
+// Where this departs from today's ROCm: its kernel driver does not make copies for read-mostly (the runtime's
+// documentation promises them), and eviction there is by buffer, here by page in the order of migration or prefetch
+// (touches of a mapped page are not seen, so there is no true LRU).
 #pragma once
 
 #include <cstddef>
@@ -23,7 +43,8 @@ void end(size_t offset, size_t bytes);
 // A touch of a closed page in the view of `place`. False: not a managed page, the touch is a real error.
 bool fault(int place, size_t offset, bool write);
 
-// A worker of `device` followed a pointer stored in memory into the host view. See faults.h.
+// A worker of `device` followed a pointer that is stored in memory, and so came to the host's view. Counted as a touch
+// by the device; the host's view of the page is opened until the operation ends.
 bool borrow(int device, size_t offset, bool write);
 void give_back_borrowed(int device);
 
@@ -33,5 +54,8 @@ void populate(size_t offset, size_t bytes, int device);
 // What the runtime's calls do, run by the stream's worker (prefetch) or the caller (advice).
 void prefetch(size_t offset, size_t bytes, int place);
 void advice_changed(size_t offset, size_t bytes);
+
+// Where pages are: place, or hipInvalidDeviceId for a page that was never touched. One entry a page.
+void where(size_t offset, size_t bytes, int8_t* places);
 
 }  // namespace hipemu::residency

@@ -5,6 +5,7 @@
 
 #include "device.h"
 #include "errors.h"
+#include "host_view.h"
 #include "space.h"
 #include "worker.h"
 
@@ -38,6 +39,7 @@ Table& table() {
 void serve(const StreamPtr& stream) {
   this_worker = stream->device;
   worker::prepare();
+  host_view::register_worker(stream->device);
   for (;;) {
     Operation operation;
     {

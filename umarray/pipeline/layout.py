@@ -1,0 +1,106 @@
+"""Where the arrays of a slot lie in its memory, and how an item is copied in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from umarray.drivers.base import Array
+from umarray.pipeline.structure import Spec, Structure, brief
+from umarray.sizes import LARGEST
+
+ALIGNMENT = 256
+"""Bytes. Arrays of one slot lie next to each other: the slot is copied and prefetched as a whole and has pages of its
+own, so an array needs no page of its own, only what SIMD loads (64) and coalesced device reads (256) like."""
+
+
+@final
+class Layout:
+    """Where the arrays of a slot lie in its memory.
+
+    Parameters
+    ----------
+    like : Any
+        A nest of arrays or specs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        No array in it, or one that cannot lie in a slot.
+
+    Examples
+    --------
+    >>> from umarray.pipeline.structure import Spec
+    >>> layout = Layout((Spec((3, 5), "uint8"), Spec(3, "int64")))
+    >>> layout.offsets, layout.nbytes, layout.capacity
+    ((0, 256), 280, 3)
+    """
+
+    def __init__(self, like: Any) -> None:
+        self.structure = Structure(like)
+        if not self.structure.arrays:
+            raise ValueError(f"like={brief(like)} holds no array and no umarray.Spec: a slot would be empty")
+        self.specs = tuple(
+            leaf if isinstance(leaf, Spec) else Spec(tuple(leaf.shape), leaf.dtype) for leaf in self.structure.arrays
+        )
+        offsets, end = [], 0
+        for spec in self.specs:
+            start = -(-end // ALIGNMENT) * ALIGNMENT
+            offsets.append(start)
+            end = start + spec.nbytes
+        if end > LARGEST:
+            raise ValueError(f"a slot of like={brief(like)} is 2**63 bytes or more")
+        self.offsets = tuple(offsets)
+        self.nbytes = max(end, 1)
+        """Bytes that a slot needs; 1 where every array is empty, since no runtime allocates nothing."""
+        firsts = [spec.shape[0] for spec in self.specs if spec.shape]
+        self.capacity = firsts[0] if firsts else 1
+        """How many samples a slot holds: the first dimension of its first array that has one."""
+        self._trims = tuple(bool(spec.shape) and spec.shape[0] == self.capacity for spec in self.specs)
+
+    def arrays(self, memory: Array, length: int | None = None) -> list[Array]:
+        """The arrays over a slot's bytes, those with the batch's first dimension cut to `length`."""
+        views = []
+        for spec, start, trims in zip(self.specs, self.offsets, self._trims, strict=True):
+            view = memory[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+            views.append(view[:length] if trims and length is not None and length != self.capacity else view)
+        return views
+
+    def used(self, length: int) -> list[tuple[int, int]]:
+        """The (offset, bytes) of a slot that a batch of this length fills, touching ranges as one."""
+        if length == self.capacity:
+            return [(0, self.nbytes)]
+        ranges = []
+        for spec, start, trims in zip(self.specs, self.offsets, self._trims, strict=True):
+            nbytes = spec.nbytes // self.capacity * length if trims else spec.nbytes
+            if nbytes:
+                ranges.append((start, nbytes))
+        return ranges
+
+    def fill(self, targets: Sequence[np.ndarray[Any, Any]], item: Any) -> tuple[int, list[Any]]:
+        """Copy an item into a slot's arrays; returns its length and its other leaves.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Another structure, shape, length or kind of dtype than the slot's, or an array that is not on the host.
+        """
+        arrays, others = self.structure.take(item)
+        length: int | None = None
+        for name, array, spec, trims in zip(self.structure.names("item"), arrays, self.specs, self._trims, strict=True):
+            if not isinstance(array, np.ndarray):
+                raise TypeError(f"{name} must be a NumPy array to be copied into a slot, not {type(array).__name__}")
+            if trims and array.shape[1:] == spec.shape[1:] and array.ndim and len(array) <= self.capacity:
+                if length is not None and len(array) != length:
+                    raise ValueError(f"{name} has {len(array)} samples where the arrays before it have {length}")
+                length = len(array)
+            elif array.shape != spec.shape:
+                most = "at most " if trims else ""
+                raise ValueError(f"{name} has shape {array.shape}; the slot takes {most}{spec.shape}")
+            if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
+                raise TypeError(f"{name} has dtype {array.dtype}, which the slot's {spec.dtype} cannot take")
+        for array, target, trims in zip(arrays, targets, self._trims, strict=True):
+            np.copyto(target[: len(array)] if trims else target, array, casting="same_kind")
+        return self.capacity if length is None else length, others
