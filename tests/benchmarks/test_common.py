@@ -6,15 +6,26 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.common import Disagreement, Measured, Report, Timing, check_same, header, interleaved, parser
+from umarray import drivers
+from umarray.drivers.host import HostDriver
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "common", "guard"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def host() -> Iterator[None]:
+    """The header is that of a machine without a device, whatever this one has."""
+    before = drivers.set_driver(HostDriver(("a test wants it",)))
+    yield
+    drivers.set_driver(before)
 
 
 def test_a_timing_is_the_median_between_its_quartiles():

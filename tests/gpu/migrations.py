@@ -88,16 +88,18 @@ def counted(driver: Driver) -> Iterator[Migrations]:
 
 
 def _chirp(driver: Driver, canary: Any, cupti: Any) -> None:
-    """Move the canary to the device and take it back, and wait until that was told."""
+    """Move the canary to the device and take it back until that is told: what was before has been told then, too.
+
+    Again and again, since the counters need a while to come on after the first call of the process.
+    """
     before, give_up = len(_records), time.monotonic() + _PATIENCE
     stream = driver.current_stream(0)
     page = host_bytes(canary.address, canary.nbytes, None)
-    page[:] = 1
-    driver.prefetch(canary.address, canary.nbytes, Device(0), stream)
-    driver.synchronize(stream, 0)
-    page[:] = 2
     fault = int(cupti.ActivityUnifiedMemoryCounterKind.CPU_PAGE_FAULT_COUNT)
     while time.monotonic() < give_up:
+        driver.prefetch(canary.address, canary.nbytes, Device(0), stream)
+        driver.synchronize(stream, 0)
+        page[:] = 1
         cupti.activity_flush_all(1)
         if any(kind == fault and _is_in(canary, value, address) for kind, value, address, _ in _records[before:]):
             return

@@ -12,7 +12,7 @@ import umarray as um
 from tests.fake_driver import FakeDriver
 from umarray.drivers.base import host_bytes
 from umarray.memory import active, deferred
-from umarray.memory.current import installed, stream_handle
+from umarray.memory.current import default_pool, installed, stream_handle
 
 ARENA = "64KiB"
 
@@ -150,3 +150,14 @@ def test_the_pool_fits_the_mode(make_fake: Any, mode: str) -> None:
         um.zeros(1)
         assert pool.statistics().kind == {"managed": "managed", "explicit": "device", "host": "host"}[mode]
     assert isinstance(um.ManagedMemoryPool(ARENA), um.ManagedMemoryPool)
+
+
+def test_without_any_pool_arrays_come_from_a_default_one(fake: FakeDriver) -> None:
+    x = um.zeros(100)
+    assert default_pool().statistics().current_bytes == 1024
+    assert fake.find(x.ctypes.data) is not None
+    with um.pool(ARENA) as pool:
+        y = um.zeros(100)
+        assert pool.statistics().current_bytes == 1024
+    del x, y
+    assert default_pool().statistics().current_bytes == 0

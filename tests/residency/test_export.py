@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import umarray as um
-from umarray.residency.export import _TENSOR_AT, _get_pointer, _is_valid
+from umarray.residency.export import _get_pointer, _is_valid
 
 CPU, CUDA, MANAGED, ROCM = 1, 2, 13, 10
+TENSOR_AT = {b"dltensor": 0, b"dltensor_versioned": 8 + 8 + 8 + 8}  # dlpack.h: version, context, deleter, flags
 
 
 def device_in(capsule: Any) -> ctypes.Array[ctypes.c_int32]:
     """The two numbers of the device in a capsule, which may be written."""
-    for name, offset in _TENSOR_AT.items():
+    for name, offset in TENSOR_AT.items():
         if _is_valid(capsule, name):
             return (ctypes.c_int32 * 2).from_address(_get_pointer(capsule, name) + offset + 8)
     raise AssertionError(f"{capsule} is no DLPack capsule")
@@ -40,6 +41,7 @@ class FakeCupy:
         self.asked.append({"stream": stream, **wishes})
         keep = {name: wishes[name] for name in ("max_version",) if name in wishes}
         capsule = self.array.__dlpack__(**keep)
+        assert list(device_in(capsule)) == [CPU, 0]  # NumPy's own: we look at the right place
         device_in(capsule)[0], device_in(capsule)[1] = self.kind, self.index
         return capsule
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from tests.fake_driver import Call, FakeDriver
 from umarray import events
-from umarray.drivers.base import Advice, Attribute, Kind, Outcome
+from umarray.drivers.base import Advice, Kind, Outcome
 from umarray.errors import DriverError
 from umarray.places import HOST, Device, Place
 from umarray.residency.ledger import Ledger, Standing, Topic, Value
@@ -325,7 +325,7 @@ def test_an_entry_that_fails_raises_its_own_error(fake: FakeDriver) -> None:
     fake.fail("advise", 719)
     with pytest.raises(DriverError, match="719"):
         ledger.enter([(READ, True)], [span], Tally())
-    assert ledger.empty and Attribute.READ_MOSTLY
+    assert ledger.empty
 
 
 def test_places_are_told_apart(fake: FakeDriver) -> None:

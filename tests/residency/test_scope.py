@@ -139,6 +139,22 @@ def test_arrays_are_let_go_when_the_scope_has_no_more_use_for_them(fake: FakeDri
     assert str(one) and str(two) and str(three)  # the scopes live on, with their counts
 
 
+def test_an_entry_that_fails_lets_its_arrays_go(fake: FakeDriver) -> None:
+    class Owned(np.ndarray):  # type: ignore[type-arg]
+        pass
+
+    x = managed(fake).view(Owned)
+    alive = weakref.ref(x)
+    scope = um.advise(x, read_mostly=True)
+    fake.fail("advise", 700)
+    try:
+        scope.__enter__()
+    except DriverError:
+        del x
+    gc.collect()
+    assert alive() is None
+
+
 def test_a_scope_dropped_while_open_takes_its_advice_back(fake: FakeDriver) -> None:
     x = managed(fake)
     scope = um.advise(x, read_mostly=True)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import umarray as um
-from tests.fake_driver import FakeDriver
+from tests.fake_driver import Call, FakeDriver
 from tests.residency.arrays import managed
 from umarray import events
 from umarray.drivers.base import Kind, Mode
@@ -60,6 +61,37 @@ def test_the_view_may_outlive_the_block_and_its_memory_is_used_again(make_fake: 
             pass
     assert sum(block.kind is Kind.PINNED for block in fake.live.values()) <= 2
     assert sum(block.kind is Kind.DEVICE for block in fake.live.values()) == 1
+
+
+@pytest.mark.parametrize("view", [slice(None), slice(None, None, 2)])
+@pytest.mark.parametrize("leaving", [False, True])
+def test_copies_are_waited_for_before_anybody_goes_on(
+    make_fake: Callable[..., FakeDriver], view: slice, leaving: bool
+) -> None:
+    """Our stream is held; it goes on only when the view waits for it. What was freed too early would be a fault."""
+    fake = make_fake(Mode.EXPLICIT)
+    x = managed(fake, kind=Kind.DEVICE)[view]
+    with um.host_view(x):  # makes our stream
+        pass
+    own = next(iter(fake.open_streams()))
+    scope, waited = um.host_view(x, "r+", streams=[]), list[int]()
+    h = scope.__enter__() if leaving else None
+    gate = fake.hold(own)
+
+    def let_go(call: Call) -> None:
+        if call.name == "synchronize":
+            waited.append(1)
+            gate.open()
+
+    fake.on_call = let_go
+    if h is not None:
+        scope.__exit__(None, None, None)
+    else:
+        scope.__enter__()
+        scope.__exit__(None, None, None)
+    assert waited
+    fake.on_call = None
+    gate.open()
 
 
 def test_blocks_are_used_again_where_they_fit_and_given_back_where_not(fake: FakeDriver) -> None:

@@ -72,7 +72,9 @@ class GpuHints(Calls):
                 return False
             try:
                 self.runtime.memAdvise(address, page_size, Advice.READ_MOSTLY.value, device)
-                return self.read_range(address, page_size, Attribute.READ_MOSTLY) is True
+                readable = self.read_range(address, page_size, Attribute.READ_MOSTLY) is True
+                self.runtime.memAdvise(address, page_size, Advice.READ_MOSTLY.value + 1, device)
+                return readable
             except (self.error, DriverError):
                 return False
             finally:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from umarray.memory.arrays import asarray, asnumpy, empty, zeros
-from umarray.memory.current import install, installed, pool, pool_class, record_use, uninstall
+from umarray.memory.current import default_pool, install, installed, pool, pool_class, record_use, uninstall
 from umarray.memory.pool import Pool
 from umarray.memory.statistics import PoolStatistics
 from umarray.memory.tracking import Escape
@@ -15,6 +15,7 @@ __all__ = [
     "PoolStatistics",
     "asarray",
     "asnumpy",
+    "default_pool",
     "empty",
     "install",
     "installed",

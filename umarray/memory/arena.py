@@ -52,6 +52,7 @@ class Arena:
     >>> first.offset, first.nbytes
     (0, 1024)
     >>> arena.give(first.offset, "stream 1")
+    1024
     >>> arena.take(512).fence
     frozenset({'stream 1'})
     """

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from umarray.drivers import get_driver
-from umarray.drivers.base import Array, Mode
+from umarray.drivers.base import Array
 from umarray.errors import OutOfMemory
-from umarray.memory import active
 from umarray.memory.arena import round_up
+from umarray.memory.current import pool_for
 from umarray.memory.pool import Pool
-from umarray.places import HOST, Device
 from umarray.sizes import LARGEST, format_size
 
 
@@ -34,7 +33,8 @@ def empty(
     page_aligned : bool
         Start and end on the driver's pages, so that advice on this array cannot reach a neighbour.
     pool : pool, optional
-        None: the calling thread's pool, else the installed one, else the array library's own allocator.
+        None: the calling thread's pool, else the installed one, else one that was given to CuPy, else a default pool
+        of the process (`umarray.memory.default_pool`), so that managed mode gives managed memory without asking.
 
     Raises
     ------
@@ -58,14 +58,15 @@ def empty(
     if nbytes > LARGEST:
         raise OutOfMemory(nbytes, 0, LARGEST, f"an array of shape {sizes} and {kind.itemsize} bytes an element")
     driver = get_driver()
-    chosen = active.current() if pool is None else pool
+    chosen = pool_for(pool)
+    chosen.check_open()
     page = driver.page_size
     asked = round_up(nbytes, page) + page if page_aligned and nbytes else nbytes
-    raw = driver.xp.empty(asked, np.uint8) if chosen is None else chosen.array_of_bytes(asked)
-    if page_aligned and nbytes:
+    raw = chosen.array_of_bytes(asked) if nbytes else None
+    if raw is not None and page_aligned:
         start = -address_of(raw) % page
         raw = raw[start : start + nbytes]
-    flat = raw.view(kind) if nbytes else driver.xp.empty(0, kind)
+    flat = driver.xp.empty(0, kind) if raw is None else raw.view(kind)
     if order == "F":
         return flat.reshape(sizes[::-1]).T
     return flat.reshape(sizes)
@@ -180,12 +181,7 @@ def _check_map(source: np.ndarray[Any, Any], nbytes: int, pool: Pool | None) -> 
         base = getattr(base, "base", None)
     if base is None:
         return
-    driver = get_driver()
-    chosen = active.current() if pool is None else pool
-    if chosen is not None:
-        limit = chosen.reserve_of(driver.current_device()).budget.limit
-    else:
-        limit = driver.memory_info(HOST if driver.mode is Mode.HOST else Device(driver.current_device())).free
+    limit = pool_for(pool).reserve_of(get_driver().current_device()).budget.limit
     if nbytes > limit:
         raise OutOfMemory(
             nbytes,

@@ -31,7 +31,8 @@ class PoolOutOfMemory(OutOfMemory, cupy.cuda.memory.OutOfMemoryError):  # type: 
     """A pool of umarray's is out of memory: CuPy's error and ours; it pickles."""
 
     def __init__(self, requested: int, used: int, limit: int, detail: str = "") -> None:
-        OutOfMemory.__init__(self, requested, used, limit, detail)
+        MemoryError.__init__(self, requested, used, limit, detail)  # both bases' own would call one another
+        self.requested, self.used, self.limit, self.detail = requested, used, limit, detail
         self._size, self._total, self._limit = requested, used, limit
 
     def __reduce__(self) -> tuple[type, tuple[int, int, int, str]]:
@@ -83,7 +84,11 @@ class Lane:
         if ours is None or pool is None:
             raise MemoryError("this pool is being torn down")
         device = ours.driver.current_device()
+        if not ours.has_reserve(device):
+            refuse_in_capture(int(cupy.cuda.get_current_stream().ptr), nbytes)
         reserve = ours.reserve_of(device)
+        if nbytes <= 0:  # CuPy counts in 64 bits, and hands over a signed number
+            raise PoolOutOfMemory(nbytes % 2**64, ours.used_bytes(), reserve.budget.limit, "no memory is that large")
         owner = self._stream_owner(device)
         ours.missed(self, pool, nbytes, reserve, owner)
         held = reserve.carved.get(owner, 0)

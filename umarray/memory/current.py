@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _lock = threading.Lock()
+_default: Pool | None = None
 _installed: tuple[Pool, tuple[Any, ...], Callable[[], None]] | None = None
 
 
@@ -123,6 +124,34 @@ def uninstall() -> None:
 def installed() -> Pool | None:
     """The process's pool, or None."""
     return None if _installed is None else _installed[0]
+
+
+def default_pool() -> Any:
+    """The pool that `umarray.empty` and its like use where there is no other: made when first needed, and kept.
+
+    It has the default limit, and tracks nothing. CuPy's own functions do not use it.
+
+    Examples
+    --------
+    >>> from umarray.memory import default_pool
+    >>> default_pool() is default_pool()
+    True
+    """
+    global _default
+    with _lock:
+        if _default is None or _default.driver is not get_driver():
+            _default = pool_class()()
+        return _default
+
+
+def pool_for(pool: Pool | None) -> Any:
+    """`pool`, else the calling thread's, else the process's, else a pool of ours that CuPy has, else the default."""
+    if pool is not None:
+        return pool
+    current = active.current()
+    if current is None and get_driver().xp is not np:
+        current = getattr(get_driver().xp.cuda.get_allocator(), "__self__", None)
+    return current if isinstance(current, Pool) else default_pool()
 
 
 def record_use(x: Any, *streams: Any) -> None:

@@ -99,6 +99,10 @@ class Pool:
                 reserve = self._reserves.setdefault(device, made)
         return reserve
 
+    def has_reserve(self, device: int) -> bool:
+        """Whether a device was used already."""
+        return device in self._reserves
+
     @property
     def closed(self) -> bool:
         """`close` was called: nothing new is handed out."""

@@ -51,7 +51,8 @@ class Outbox:
 
     Notes
     -----
-    One thread uses it. At most two results are under way: the one before last must be fetched before a third is sent.
+    A result is first copied on the current stream, within the device, with the caller's allocator: the next compute may
+    write into the same array again, or into the slot that it is a view of. One thread uses an outbox. At most two results are under way: the one before last must be fetched before a third is sent.
     """
 
     def __init__(self, driver: Driver, device: int, clock: Clock) -> None:
@@ -70,7 +71,7 @@ class Outbox:
         ticket = Ticket(structure, others)
         xp, host = self._driver.xp, self._driver.mode is Mode.HOST
         sources = [
-            xp.ascontiguousarray(array).reshape(array.shape)
+            xp.array(array, copy=True, order="C")  # the next compute may write what this one returned
             if not host and isinstance(array, xp.ndarray) and array.nbytes
             else np.array(array if isinstance(array, np.ndarray) else np.empty(array.shape, array.dtype))
             for array in structure.arrays

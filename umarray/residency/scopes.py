@@ -45,7 +45,8 @@ class prefetch(Scope):
     -----
     A hint: it moves no data in `host` and `explicit` mode and changes no result in any. Neighbouring arrays are one
     call. Whole pages move. What the place has no room for is left, and counted as clipped. The host never waits for
-    pages, except in the call itself where the runtime keeps it. Use in one thread; different scopes in any.
+    pages, except in the call itself where the runtime keeps it; nothing waits for those that go back on exit. Use one
+    scope in one thread; different scopes in any.
 
     Examples
     --------
