@@ -262,6 +262,17 @@ def test_a_stream_that_dies_before_its_arrays_and_its_handle_comes_back(pool: An
     del kept, pointer
 
 
+def test_the_handle_of_a_stream_that_owns_memory_does_not_come_back(pool: Any) -> None:
+    stream = cupy.cuda.Stream(non_blocking=True)
+    handle = stream.ptr
+    with stream:
+        pool.malloc(1000)
+    del stream
+    gc.collect()
+    assert handle not in [other.ptr for other in streams(100)]
+    pool.free_all_blocks()
+
+
 def test_external_streams_are_not_named_again(pool: Any) -> None:
     driver = get_driver()
     handle = driver.create_stream(0)
@@ -285,6 +296,7 @@ def test_a_use_on_another_stream_holds_the_block(pool: Any) -> None:
         um.record_use(x[5:], other)
         address = x.data.ptr
         del x
+        assert pool.statistics().deferred_uses == 1
         y = cupy.empty(MIB, "u1")
         assert y.data.ptr != address
         y.data.memset_async(9, MIB, mine)
@@ -307,18 +319,20 @@ def trace(pool: Any, on: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_steady_state_asks_neither_us_nor_the_driver(pool: Any, count: int) -> None:
+@pytest.mark.parametrize("first", ["16MiB", "256KiB"])
+def test_steady_state_asks_neither_us_nor_the_driver(count: int, first: str) -> None:
     on = streams(count)
-    for _ in range(25):
-        with pool.epoch():
-            trace(pool, on)
-    before, misses = driver_allocations(), pool.statistics().misses
-    for _ in range(4):
-        with pool.epoch():
-            trace(pool, on)
-    assert driver_allocations() == before
-    assert pool.statistics().misses - misses <= (0 if count == 1 else 4 * count)
-    assert pool.statistics().arenas == 1
+    with um.pool(first) as pool:
+        for _ in range(25):
+            with pool.epoch():
+                trace(pool, on)
+        before, misses = driver_allocations(), pool.statistics().misses
+        for _ in range(4):
+            with pool.epoch():
+                trace(pool, on)
+        assert driver_allocations() == before
+        assert pool.statistics().misses - misses <= (0 if count == 1 else 4 * count)
+        assert pool.statistics().arenas == 1
 
 
 def test_escapes_keep_their_memory_while_epochs_go_on(pool: Any) -> None:

@@ -38,8 +38,8 @@ class Migrations:
         return not (self.to_device or self.to_host or self.gpu_faults or self.cpu_faults)
 
 
-def _cupti() -> Any:
-    """The module, its counters switched on at the first call of the process."""
+def start() -> Any:
+    """CUPTI, its counters switched on at the first call of the process; memory allocated before that is not counted."""
     global _started
     from cupti import cupti
 
@@ -72,10 +72,10 @@ def _completed(activities: list[Any]) -> None:
 @contextmanager
 def counted(driver: Driver) -> Iterator[Migrations]:
     """Count what migrates on device 0 in the block, with the work queued in it; the figures are there at its end."""
+    cupti = start()
     canary = driver.allocate(driver.page_size, Kind.MANAGED, 0)
     try:
         driver.synchronize(device=0)
-        cupti = _cupti()
         _chirp(driver, canary, cupti)
         _records.clear()
         found = Migrations()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import numpy as np
 import pytest
 
 import umarray as um
+from tests.gpu import migrations
 from tests.gpu.arrays import SIZE, array, busy, host_write
 from umarray import drivers
 from umarray.drivers.base import Advice, Attribute, Driver, Kind, Mode, host_bytes
@@ -18,13 +20,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _counters(_guarded: None) -> None:
+    """Switches CUPTI's counters on before the arrays are made that they should tell of."""
+    if importlib.util.find_spec("cupti"):
+        migrations.start()
+
+
 @pytest.fixture
 def counted() -> Any:
     """Counts migrations around a block; skips where CUPTI is not there."""
     pytest.importorskip("cupti")
-    from tests.gpu.migrations import counted
-
-    return counted
+    return migrations.counted
 
 
 @pytest.fixture

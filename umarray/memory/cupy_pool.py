@@ -26,6 +26,8 @@ from umarray.memory.shares import Shares
 from umarray.sizes import format_size
 
 _CuPyPool: Any = cupy.cuda.MemoryPool
+_Pointer: Any = cupy.cuda.MemoryPointer
+_Unowned: Any = cupy.cuda.UnownedMemory
 
 
 class _Base(Pool, _CuPyPool):  # type: ignore[misc]
@@ -173,8 +175,9 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
         if pointer.ptr == 0:
             return pointer
         memory = pointer.mem
-        block = self.tracker.made(memory, memory.ptr, memory.size, persistent, self.epochs.depth() > 0)
-        return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.ptr, memory.size, block, memory.device_id), 0)
+        address, nbytes = memory.ptr, memory.size
+        block = self.tracker.made(memory, address, nbytes, persistent, self.epochs.depth() > 0)
+        return _Pointer(_Unowned(address, nbytes, block, memory.device_id), 0)
 
     def _prepare(self, reserve: Reserve) -> None:
         driver = self.driver

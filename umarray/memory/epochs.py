@@ -107,12 +107,16 @@ class Epoch:
         return escapes
 
 
+class _Depth(threading.local):
+    depth = 0
+
+
 class Epochs:
     """How many epochs of a pool are open, and what was told of their escapes. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._thread = threading.local()
+        self._thread = _Depth()
         self._open = 0
         self._told: set[str] = set()
         self.escapes: deque[Escape] = deque(maxlen=MOST_ESCAPES)
@@ -134,7 +138,7 @@ class Epochs:
 
     def depth(self) -> int:
         """How many the calling thread is in."""
-        return getattr(self._thread, "depth", 0)
+        return self._thread.depth
 
     def not_told(self, escapes: Iterable[Escape]) -> list[Escape]:
         """Those whose line has not been warned about yet; it has from now on."""

@@ -11,6 +11,8 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import get_ident
+from types import FrameType
 
 _HERE = Path(__file__).resolve().parent.parent
 _OURS = tuple(f"{_HERE / room}/" for room in ("memory", "residency", "pipeline"))
@@ -27,14 +29,11 @@ class Escape:
     epoch: str
 
 
-@dataclass(slots=True)
-class _Made:
-    address: int
-    nbytes: int
-    line: str
-    persistent: bool
-    thread: int
-    in_epoch: bool
+_libraries: dict[str, bool] = {}  # by file name
+
+
+# Of a live block: address, bytes, (file, line), persistent, thread, in an epoch. A plain tuple: it is made in malloc.
+_Made = tuple[int, int, tuple[str, int], bool, int, bool]
 
 
 class Block:
@@ -66,14 +65,16 @@ class Tracker:
 
     def made(self, inner: object, address: int, nbytes: int, persistent: bool, in_epoch: bool) -> Block:
         """Enter a block; hold on to the result as long as it lives."""
-        made = _Made(address, nbytes, calling_line(), persistent, threading.get_ident(), in_epoch)
+        made = (address, nbytes, _caller(sys._getframe(1)), persistent, get_ident(), in_epoch)
         with self._lock:
-            self._settle()
+            if self._gone:
+                self._settle()
             serial = self.next_serial
-            self.next_serial += 1
+            self.next_serial = serial + 1
             self.total_bytes += nbytes
-            self.current_bytes += nbytes
-            self.peak_bytes = max(self.peak_bytes, self.current_bytes)
+            self.current_bytes = current = self.current_bytes + nbytes
+            if current > self.peak_bytes:
+                self.peak_bytes = current
             self._live[serial] = made
         return Block(inner, self._gone, serial)
 
@@ -91,38 +92,46 @@ class Tracker:
         """Address and bytes of every live block."""
         with self._lock:
             self._settle()
-            return [(made.address, made.nbytes) for made in self._live.values()]
+            return [made[:2] for made in list(self._live.values())]
 
     def escaped(self, since: int, epoch: str, libraries: Iterable[int] = ()) -> tuple[Escape, ...]:
         """What was made from serial `since` on by this thread, or by one in no epoch of its own, and is alive.
 
         `libraries` are addresses that a library's cache holds: not escapes of the user's.
         """
-        cached, here = frozenset(libraries), threading.get_ident()
-        counts: Counter[str] = Counter()
-        nbytes: Counter[str] = Counter()
+        cached, here = frozenset(libraries), get_ident()
+        counts: Counter[tuple[str, int]] = Counter()
+        nbytes: Counter[tuple[str, int]] = Counter()
         with self._lock:
             self._settle()
-            for serial, made in self._live.items():
-                mine = made.thread == here or not made.in_epoch
-                if serial >= since and mine and not made.persistent and made.address not in cached:
-                    counts[made.line] += 1
-                    nbytes[made.line] += made.nbytes
-        return tuple(Escape(line, count, nbytes[line], epoch) for line, count in counts.items())
+            for serial, (address, size, line, persistent, thread, in_epoch) in list(self._live.items()):
+                mine = thread == here or not in_epoch
+                if serial >= since and mine and not persistent and address not in cached:
+                    counts[line] += 1
+                    nbytes[line] += size
+        return tuple(Escape(f"{line[0]}:{line[1]}", count, nbytes[line], epoch) for line, count in counts.items())
 
     def _settle(self) -> None:
         while self._gone:
             made = self._live.pop(self._gone.popleft(), None)
             if made is not None:
-                self.current_bytes -= made.nbytes
+                self.current_bytes -= made[1]
 
 
 def calling_line() -> str:
     """`file:number` of the nearest caller that is neither umarray nor an array library."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and _is_library(frame.f_code.co_filename):
+    return "{}:{}".format(*_caller(sys._getframe(1)))
+
+
+def _caller(frame: FrameType) -> tuple[str, int]:
+    while True:
+        filename = frame.f_code.co_filename
+        library = _libraries.get(filename)
+        if library is None:
+            library = _libraries[filename] = _is_library(filename)
+        if not library or frame.f_back is None:
+            return filename, frame.f_lineno
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _is_library(filename: str) -> bool:
