@@ -161,7 +161,7 @@ def header() -> dict[str, Any]:
         "machine": _cpu(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "system": f"{platform.system()} {platform.machine()}",
         "device": devices[0]["name"] if devices else "none",
         "devices": len(devices),
         "driver": driver.name,

@@ -200,9 +200,14 @@ def test_one_epoch_is_enough_for_a_result_and_too_little_for_the_accuracy(capsys
 
 def test_the_table_has_a_line_for_everything():
     text = table(some_results(stage_ms={"prepare": 1.0, "transfer": 0.5, "compute": 0.25}), 23)
-    assert text.count("\n") == 14
+    assert text.count("\n") == 15
     for told in ("0.9900", "2.000 ms", "0.250 ms", "50%", "4.0 KiB", "10 epochs of 23 steps", "1,797"):
         assert told in text
+
+
+def test_the_table_warns_of_short_steps_only():
+    assert "Steps this short" in table(some_results(step_ms=2.0), 23)
+    assert "Steps this short" not in table(some_results(step_ms=20.0), 23)
 
 
 @pytest.mark.parametrize(
@@ -233,6 +238,15 @@ def test_the_timeline_shows_the_last_batches():
     records = [StageRan(stage, index, 0.0, 1.0) for index in range(20) for stage in ("a", "b")]
     assert [record.index for record in timeline.last_batches(records, 3)] == [17, 17, 18, 18, 19, 19]
     assert timeline.last_batches([], 3) == []
+
+
+def test_looking_whether_a_plot_can_be_written_changes_nothing(tmp_path):
+    timeline.check(tmp_path / "new.png")
+    assert not list(tmp_path.iterdir())
+    old = tmp_path / "old.png"
+    old.write_text("kept")
+    timeline.check(old)
+    assert old.read_text() == "kept"
 
 
 # What it refuses, before any training

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,28 @@ import pytest
 import umarray
 
 ROOT = Path(__file__).parents[1]
-MODULES = sorted((ROOT / "umarray").rglob("*.py"))
-TEXTS = sorted(
-    path
-    for folder in ("umarray", "tests", "examples", "benchmarks", ".ci")
-    for path in (ROOT / folder).rglob("*")
-    if path.is_file() and "__pycache__" not in path.parts and path.suffix in (".py", ".cpp", ".h", ".md", ".json", "")
-)
+
+
+def project_files() -> list[Path]:
+    """What git tracks or would track; without git all but hidden folders' contents and caches."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+        found = [ROOT / name for name in listed if name]
+    except (OSError, subprocess.CalledProcessError):
+        found = [path for path in ROOT.rglob("*") if not _left_out(path.relative_to(ROOT).parts[:-1])]
+    return sorted({path for path in found if path.is_file()})
+
+
+def _left_out(folders: tuple[str, ...]) -> bool:
+    return any((f.startswith(".") and f != ".ci") or f in ("__pycache__", "build", "dist") for f in folders)
+
+
+FILES = project_files()
+MODULES = [path for path in FILES if path.suffix == ".py" and path.is_relative_to(ROOT / "umarray")]
+TEXTS = [
+    path for path in FILES if path.suffix in (".py", ".cpp", ".h", ".md", ".json", ".cfg", "") or path.name == "run"
+]
 LONGEST = 300
 # Written so that the pattern does not find itself.
 LOCAL = re.compile(r"(?<![\w.])/(?:wor[k]|roo[t]|hom[e]/\w|op[t]/um)/|pyp[i]\.org|pythonhoste[d]|deb\.debia[n]\.org")

@@ -17,7 +17,7 @@ from umarray import drivers
 from umarray.drivers.host import HostDriver
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "common", "guard"))
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "common", "guard", "tables"))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -304,8 +304,10 @@ def test_ffts_over_epochs_are_right_and_their_plans_are_no_escapes(pool: Any) ->
                 error = np.abs(um.asnumpy(y) - expected).max() / np.abs(expected).max()
                 assert error < 1e-5
                 del x, y
+    statistics = pool.statistics()
+    assert statistics.library_bytes <= statistics.current_bytes
     cupy.fft.config.get_plan_cache().clear()
-    assert pool.used_bytes() == 0
+    assert pool.used_bytes() == 0 and pool.statistics().library_bytes == 0
 
 
 def test_fft_plans_are_let_go_before_out_of_memory() -> None:

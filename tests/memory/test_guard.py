@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
+import warnings
 
 from umarray.memory.guard import Guard
+from umarray.memory.reserve import _guard
 
 
 def test_it_says_when_its_own_thread_enters_again_and_keeps_the_collector_out() -> None:
@@ -42,3 +46,26 @@ def test_another_thread_waits() -> None:
         order.append(("first", False))
     thread.join(10)
     assert order == [("first", False), ("other", False)]
+
+
+def test_a_forked_child_gets_it_whoever_held_it() -> None:
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with _guard:
+            held.set()
+            let_go.wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 warns of threads at a fork
+        child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        with _guard:
+            os._exit(0 if gc.isenabled() is False else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    let_go.set()
+    thread.join(20)

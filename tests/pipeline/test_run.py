@@ -154,13 +154,13 @@ class Inbox:
             self.gate.open()
         self.gate = None
 
-    def get(self) -> Any:
+    def get(self, timeout: float) -> Any:
         if self.gate is not None:
             try:
                 return self.inner.get(timeout=0.02)  # time for a fault to show
             except queue.Empty:
                 self.open()
-        return self.inner.get()
+        return self.inner.get(timeout=timeout)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -190,8 +190,11 @@ def test_a_result_on_its_way_to_the_host_is_kept_until_it_has_arrived(make_fake:
     fake = make_fake("explicit")
     fetching = threading.Event()
 
+    buffer = np.zeros((2, 64), "int32")
+
     def compute(batch: Any) -> Any:
-        return batch["x"][:2] + 1000
+        buffer[...] = batch["x"][:2] + 1000  # the same array each time, while the copy of the one before lags
+        return buffer
 
     lab = Lab(fake, "staged", 2, compute=compute, out=um.HOST)
     wait = fake.streams.host_wait

@@ -18,7 +18,15 @@ from umarray.drivers import get_driver
 from umarray.drivers.base import Array, Kind, Mode
 from umarray.errors import ClosedError, NotSupported
 from umarray.memory import active, deferred, lingering
-from umarray.memory.cupy_roots import Lane, PoolOutOfMemory, capturing, plan_areas, refuse_in_capture, release_plans
+from umarray.memory.cupy_roots import (
+    Lane,
+    PoolOutOfMemory,
+    capturing,
+    plan_areas,
+    plan_bytes,
+    refuse_in_capture,
+    release_plans,
+)
 from umarray.memory.owners import Owner
 from umarray.memory.pool import Pool
 from umarray.memory.reserve import Reserve
@@ -217,6 +225,9 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
             with cupy.cuda.Device(device):
                 total += self._plain_pool.used_bytes()
         return total
+
+    def _library_bytes(self) -> int:
+        return plan_bytes()
 
     def library_blocks(self) -> Iterable[int]:
         return plan_areas()

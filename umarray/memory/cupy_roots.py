@@ -156,6 +156,14 @@ def release_plans() -> None:
         cupy.fft.config.get_plan_cache().clear()
 
 
+def plan_bytes() -> int:
+    """Bytes that the FFT plans of this thread hold for work, on the current device."""
+    try:
+        return int(cupy.fft.config.get_plan_cache().get_curr_memsize())
+    except Exception:
+        return 0  # a CuPy without FFT
+
+
 def plan_areas() -> set[int]:
     """Addresses that the FFT plans of this thread hold for work."""
     areas: set[int] = set()

@@ -31,3 +31,9 @@ class Guard:
         if self._depth == 0 and self._collecting:
             gc.enable()
         self._lock.release()
+
+    def reset(self) -> None:
+        """In a forked child: another thread of the parent's may have held it, and is not here to let it go."""
+        if self._depth and self._collecting:
+            gc.enable()
+        self._lock, self._depth = threading.RLock(), 0

@@ -46,7 +46,9 @@ class Pool:
 
     Notes
     -----
-    Safe from any thread. A free never waits for umarray: it appends, and the next allocation takes it in.
+    Safe from any thread. A free never waits for umarray: it appends, and the next allocation takes it in. So a pool
+    that is dropped gives its arenas back at the next call into umarray (an allocation that misses, the end of an
+    epoch, a new pool, `statistics`), once nothing in them is in use; `close` does so at once.
     """
 
     kind: Kind
@@ -239,6 +241,7 @@ class Pool:
             driver_allocations=sum(reserve.driver_allocations for reserve in reserves),
             deferred_uses=deferred.held(),
             plain_bytes=self._plain_bytes(),
+            library_bytes=self._library_bytes(),
             peak_bytes=None if tracker is None else tracker.peak_bytes,
             total_bytes=None if tracker is None else tracker.total_bytes,
             allocations=None if tracker is None else tracker.next_serial,
@@ -282,6 +285,9 @@ class Pool:
         return sum(reserve.used_bytes for reserve in list(self._reserves.values()))
 
     def _plain_bytes(self) -> int:
+        return 0
+
+    def _library_bytes(self) -> int:
         return 0
 
     def library_blocks(self) -> Iterable[int]:

@@ -8,6 +8,7 @@ A finaliser that allocates while the lock is held (see `guard`) gets an arena of
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,6 +26,7 @@ GRAIN = 2 << 20  # arenas are multiples of this many bytes where the limit allow
 
 
 _guard = Guard()
+os.register_at_fork(after_in_child=_guard.reset)
 
 
 class Slab(NamedTuple):

@@ -31,6 +31,8 @@ class PoolStatistics:
     """Blocks held until a stream has finished with them, in the whole process."""
     plain_bytes: int
     """Live bytes made in `pool.plain()`; they are in no arena."""
+    library_bytes: int
+    """What the FFT plans of the calling thread hold for work: part of `current_bytes`, and no escapes."""
     peak_bytes: int | None
     """The most that was alive at one time since tracking began."""
     total_bytes: int | None

@@ -51,14 +51,19 @@ class WritableSlot(_Nest):
     Its arrays are `prep`'s until it returns; the next batch in the slot finds what the one before left.
     """
 
-    __slots__ = ("_arrays", "_data", "_layout", "_length")
+    __slots__ = ("_arrays", "_closed", "_data", "_layout", "_length")
 
     def __init__(self, layout: Layout, slot: Slot, owner: object) -> None:
         self._layout = layout
         self._arrays = layout.arrays(host_bytes(slot.address, slot.nbytes, owner))
         self._length = layout.capacity
         self._data: Any = None
+        self._closed = False
         self.renew()
+
+    def close(self) -> None:
+        """Let go of the arrays: a traceback may keep the slot."""
+        self._arrays, self._data, self._closed = [], None, True
 
     def renew(self) -> None:
         """Make it as new for the next batch."""
@@ -68,6 +73,8 @@ class WritableSlot(_Nest):
     @property
     def data(self) -> Any:
         """The nest of NumPy arrays, in the form of `like`."""
+        if self._closed:
+            raise ClosedError("this slot's pipeline is closed")
         return self._data
 
     @property

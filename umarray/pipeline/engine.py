@@ -154,6 +154,8 @@ class Engine:
                 except BaseException as error:
                     failure = failure or error
                 slot.after = None
+        for view in self._writable.values():
+            view.close()
         self._writable.clear()
         self.ready.clear()
         try:

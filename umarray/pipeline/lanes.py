@@ -76,8 +76,8 @@ class Lane:
 
     def join(self) -> None:
         """Wait for the end."""
-        if self._thread.ident is not None:
-            self._thread.join()
+        while self._thread.is_alive():
+            self._thread.join(0.5)  # in pieces, so that a signal is seen
 
     def _run(self) -> None:
         try:

@@ -52,7 +52,8 @@ class Outbox:
     Notes
     -----
     A result is first copied on the current stream, within the device, with the caller's allocator: the next compute may
-    write into the same array again, or into the slot that it is a view of. One thread uses an outbox. At most two results are under way: the one before last must be fetched before a third is sent.
+    write into the same array again, or into the slot that it is a view of. One thread uses an outbox. At most two
+    results are under way: the one before last must be fetched before a third is sent.
     """
 
     def __init__(self, driver: Driver, device: int, clock: Clock) -> None:

@@ -12,7 +12,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import Any, final
 
@@ -27,6 +27,10 @@ from umarray.pipeline.ring import Job, Role, Slot, State
 SOURCE_PATIENCE = 0.5
 """Seconds that the end of an iteration waits for a source that is being read; its thread then ends by itself later,
 without touching a slot."""
+
+SIGNALS = 0.5
+"""Seconds after which a wait begins anew: a signal that came just before the thread went to sleep, which Python would
+only see when it wakes, is seen then."""
 
 
 class _Worker(threading.Thread):
@@ -218,7 +222,10 @@ class Run:
                 if held := engine.held():
                     raise self._all_held(held)
                 continue
-            self._handle(engine.inbox.get(), None)
+            try:
+                self._handle(engine.inbox.get(timeout=SIGNALS), None)
+            except Empty:
+                continue
 
     def _all_held(self, held: list[Slot]) -> PipelineError:
         return PipelineError(
