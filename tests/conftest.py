@@ -34,6 +34,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"watchdog(seconds): how long a test may take (default {WATCHDOG})")
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    _stderr.close()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Any:
     marker = item.get_closest_marker("watchdog")

@@ -53,7 +53,9 @@ def test_bad_usage_is_code_2_on_the_standard_error(arguments: list[str], capsys:
     assert out.out == "" and "usage:" in out.err
 
 
-@pytest.mark.parametrize("help_of", [["--help"], ["info", "--help"], ["demo", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "help_of", [["--help"], ["info", "--help"], ["demo", "--help"], ["emulate", "--help"], ["--version"]]
+)
 def test_help_needs_no_device(help_of: list[str], monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setattr(drivers, "choose_driver", lambda: pytest.fail("a driver was chosen"))
     with pytest.raises(SystemExit) as caught:
@@ -66,6 +68,21 @@ def test_demo_runs_the_demo_with_its_arguments(fake: FakeDriver, monkeypatch: An
     monkeypatch.setattr("umarray.demo.run", lambda arguments: seen.append(arguments) or 5)
     assert cli.main(["demo", "--epochs", "2"]) == 5
     assert seen[0].epochs == 2
+
+
+def test_emulate_hands_all_that_follows_to_the_emulator_before_a_driver_is_chosen(monkeypatch: Any) -> None:
+    seen: list[Any] = []
+
+    def run(*arguments: Any, **settings: Any) -> None:
+        seen.append((arguments, settings))
+        raise SystemExit(7)
+
+    monkeypatch.setattr("umarray.hipemu.command.main", run)
+    monkeypatch.setattr(cli, "get_driver", lambda: pytest.fail("a driver was chosen"))
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["emulate", "--report", "--", "python", "--version"])
+    assert caught.value.code == 7
+    assert seen == [((["--report", "--", "python", "--version"],), {"prog": "python -m umarray emulate"})]
 
 
 @pytest.mark.parametrize(("mode", "code"), [("host", 0), ("bogus", 2)])

@@ -1,4 +1,4 @@
-"""The command line: ``python -m umarray info`` and ``python -m umarray demo``."""
+"""The command line: ``python -m umarray info``, ``python -m umarray demo`` and ``python -m umarray emulate``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0, or 1 where something of umarray's failed, or 2 for bad usage, which includes a bad setting in the
         environment. Either prints one line on the standard error, and no traceback.
+
+    Notes
+    -----
+    ``emulate`` does not return: the command that it runs takes the place of this process.
     """
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["emulate"]:  # before anything here looks for a device; what follows is for the emulator to parse
+        from umarray.hipemu import command
+
+        command.main(argv[1:], prog="python -m umarray emulate")
     arguments = _parser().parse_args(argv)
     try:
         get_driver()
@@ -53,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="the mode of this process and why, devices, versions, libraries, settings")
     info.add_argument("--json", action="store_true", help="as one JSON object")
     demo.add_arguments(commands.add_parser("demo", help="train a small network through umarray and show what moved"))
+    commands.add_parser("emulate", help="run a command on an emulated AMD device: emulate [options] -- command")
     return parser
 
 

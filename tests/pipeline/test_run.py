@@ -154,7 +154,7 @@ class Inbox:
             self.gate.open()
         self.gate = None
 
-    def get(self, timeout: float) -> Any:
+    def get(self, timeout: float | None = None) -> Any:
         if self.gate is not None:
             try:
                 return self.inner.get(timeout=0.02)  # time for a fault to show

@@ -119,13 +119,37 @@ def _build(cxx: str, folder: Path, quiet: bool) -> None:
         _run_all(jobs, quiet)
         script = NATIVE / "exports_rocm5.map"
         library = work / "lib" / RUNTIME
-        _run([cxx, "-shared", "-pthread", f"-Wl,-soname,{RUNTIME}", f"-Wl,--version-script={script}", "-Wl,-z,defs",
-              "-o", str(library), *map(str, runtime.values()), "-ldl"])
+        _run(
+            [
+                cxx,
+                "-shared",
+                "-pthread",
+                f"-Wl,-soname,{RUNTIME}",
+                f"-Wl,--version-script={script}",
+                "-Wl,-z,defs",
+                "-o",
+                str(library),
+                *map(str, runtime.values()),
+                "-ldl",
+            ]
+        )
         for soname, stub in missing.items():
             name = soname.removeprefix("lib").split(".")[0]
             own = [str(target) for source, target in libraries.items() if source.stem.split("_")[0] == name]
-            _run([cxx, "-shared", "-pthread", f"-Wl,-soname,{soname}", "-Wl,-z,defs", "-o", str(work / "lib" / soname),
-                  str(stub), *own, *([str(library), "-ldl"] if own else [])])
+            _run(
+                [
+                    cxx,
+                    "-shared",
+                    "-pthread",
+                    f"-Wl,-soname,{soname}",
+                    "-Wl,-z,defs",
+                    "-o",
+                    str(work / "lib" / soname),
+                    str(stub),
+                    *own,
+                    *([str(library), "-ldl"] if own else []),
+                ]
+            )
         _lay_out(work)
         shutil.rmtree(work / "obj")
         os.rename(work, folder)

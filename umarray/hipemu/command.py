@@ -13,9 +13,9 @@ from . import build, machine
 __all__ = ["main"]
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="hipemu",
+        prog=prog,
         usage="%(prog)s [options] -- command [argument ...]",
         description="Run a command with a HIP device emulated on the CPU; its exit code is passed on.",
     )
@@ -32,13 +32,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Replace this process by the command, running on the emulated device.
+def main(arguments: Sequence[str] | None = None, *, prog: str = "python -m umarray.hipemu") -> NoReturn:
+    """Replace this process by the command, running on the emulated device; so exit code and signals are the command's.
 
     Exit code 2 says that a setting is wrong or that nothing could be built, 127 that there is no such command;
     everything else is the command's own.
     """
-    parser = _parser()
+    parser = _parser(prog)
     given = parser.parse_args(arguments)
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:

@@ -24,7 +24,7 @@ def active() -> bool:
     return os.environ.get("HIPEMU") == "1"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def library() -> ctypes.CDLL:
     """Return the emulated runtime, as this process has it loaded."""
     if not active():

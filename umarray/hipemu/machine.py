@@ -14,6 +14,7 @@ from . import build
 __all__ = ["PROFILES", "environment", "parse_size"]
 
 PROFILES = ("mi210", "mi250x", "mi300x", "mi300a", "h200")
+_ADDRESSES = 64 << 40  # of the 128 TiB of a process; all memory is reserved four times over, once a device and the host
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -54,7 +55,7 @@ def environment(
     devices : int
         How many devices, 1 to 8.
     memory : str or int
-        The size of each, such as ``"256MiB"``; at least 16 pages.
+        The size of each, such as ``"256MiB"``; at least 16 pages, at most what a process can address.
     page : str or int
         The size of a page that migrates, a power of two of at least 4 KiB.
     xnack : bool
@@ -88,8 +89,13 @@ def environment(
         raise ValueError(f"page: {page!r} (wanted a power of two of at least 4KiB)")
     if memory_bytes < 16 * page_bytes:
         raise ValueError(f"memory: {memory!r} (wanted at least 16 pages, {16 * page_bytes} bytes)")
+    most = _ADDRESSES // (4 * devices * (devices + 1))
+    if memory_bytes > most:
+        raise ValueError(f"memory: {memory!r} (wanted at most {most} bytes for each of {devices} devices)")
     if profile not in PROFILES:
         raise ValueError(f"profile: {profile!r} (wanted one of {', '.join(PROFILES)})")
+    if trace:
+        _check_writable(Path(trace))
     folder = build.library_folder(quiet=quiet)
     settings = dict(os.environ if base is None else base)
     rocm = str(folder / "rocm")
@@ -116,6 +122,13 @@ def environment(
     settings["PATH"] = _front(os.path.dirname(sys.executable), _front(rocm + "/bin", settings.get("PATH")))
     settings.setdefault("CUPY_CACHE_DIR", str(folder / "kernels"))
     return settings
+
+
+def _check_writable(trace: Path) -> None:
+    try:
+        trace.open("a").close()
+    except OSError as error:
+        raise ValueError(f"trace: {str(trace)!r} ({error.strerror})") from None
 
 
 def _openblas() -> str:

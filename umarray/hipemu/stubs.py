@@ -25,8 +25,8 @@ STATUS = {
 
 # What is answered in earnest: versions, texts, and marks for a profiler that is not there.
 ANSWERS = {
-    "ncclGetErrorString": 'const char* ncclGetErrorString(int code) '
-                          '{ (void)code; return "RCCL is not emulated (hipemu)"; }',
+    "ncclGetErrorString": "const char* ncclGetErrorString(int code) "
+    '{ (void)code; return "RCCL is not emulated (hipemu)"; }',
     "ncclGetVersion": "int ncclGetVersion(int* v) { *v = 21003; return 0; }",
     "hipfftGetVersion": "int hipfftGetVersion(int* v) { *v = 10010; return 0; }",
     "hiprandGetVersion": "int hiprandGetVersion(int* v) { *v = 200000; return 0; }",

@@ -25,12 +25,10 @@ from umarray.pipeline.lanes import InOrder, Lane
 from umarray.pipeline.ring import Job, Role, Slot, State
 
 SOURCE_PATIENCE = 0.5
-"""Seconds that the end of an iteration waits for a source that is being read; its thread then ends by itself later,
-without touching a slot."""
+"""Seconds that the end waits for a source that is being read; its thread ends later, without touching a slot."""
 
 SIGNALS = 0.5
-"""Seconds after which a wait begins anew: a signal that came just before the thread went to sleep, which Python would
-only see when it wakes, is seen then."""
+"""Seconds after which a wait begins anew: a signal that came just before the thread slept is seen only then."""
 
 
 class _Worker(threading.Thread):
@@ -39,15 +37,7 @@ class _Worker(threading.Thread):
 
 @final
 class Run:
-    """One iteration.
-
-    Parameters
-    ----------
-    items : iterator
-        The source's; read by one preparation thread at a time.
-    empty : callable
-        Makes the error for a source that gives no item.
-    """
+    """One iteration over `items`; `empty` makes the error for a source that gives none."""
 
     def __init__(
         self,
@@ -275,6 +265,12 @@ class Run:
             assert self._back is not None
             self._back.put(slot)
 
+    def _attempt(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception as error:  # the threads have to end all the same
+            self.fail("compute", self._at, error)
+
     def finish(self) -> None:
         """End every thread, and take back what is not held. May be called again where it was interrupted.
 
@@ -284,7 +280,7 @@ class Run:
         """
         if self.finished:
             return
-        self._retire()
+        self._attempt(self._retire)
         if self._engine.ended and self._back is not None:  # nothing is under way but the last slots, to the host
             self._back.stop()
             self._back.join()
@@ -296,7 +292,7 @@ class Run:
                     break
         if self._transfer is not None:
             self._transfer.join()
-        self._drain()
+        self._attempt(self._drain)
         if self._back is not None:
             self._back.stop()
             self._back.join()

@@ -1,0 +1,58 @@
+"""Stage times: added up, tied to the host's clock, and what follows from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from umarray import events
+from umarray.pipeline.report import Clock, slowest
+
+
+@pytest.mark.parametrize(
+    ("stages", "workers", "seconds"),
+    [
+        ({"prep": 2.0, "transfer": 1.0, "compute": 3.0}, 1, 3.0),
+        ({"source": 2.0, "prep": 2.0, "compute": 3.0}, 1, 4.0),
+        ({"source": 2.0, "prep": 2.0, "compute": 1.0}, 4, 2.0),
+        ({"prep": 1.0}, 2, 0.5),
+    ],
+)
+def test_the_ideal_is_the_slowest_stage(stages: dict[str, float], workers: int, seconds: float) -> None:
+    assert slowest(stages, workers) == seconds
+
+
+def test_device_stages_count_once_they_are_done(fake: Any) -> None:
+    clock, told = Clock(fake), list[Any]()
+    stop = events.listen(told.append)
+    clock.anchor(fake.record(0, 0, timed=True), 100.0)
+    gate = fake.hold(0)
+    for index in range(3):
+        clock.queued("compute", index, fake.record(0, 0, timed=True), fake.record(0, 0, timed=True))
+    clock.ran("prep", 0, 1.0, 3.0)
+    clock.ran("prep", -1, 1.0, 9.0)
+    clock.settle()
+    assert clock.steps == 0 and clock.stages()["prep"] == 2.0
+    gate.open()
+    clock.settle()
+    stop()
+    assert clock.steps == 3 and clock.step() > 0
+    ran = [record for record in told if isinstance(record, events.StageRan)]
+    assert [(record.stage, record.index) for record in ran] == [("prep", 0), *(("compute", i) for i in range(3))]
+    assert all(100.0 <= record.start <= record.end < 200.0 for record in ran[1:])
+
+
+def test_spans_of_two_iterations_leave_out_what_lies_between(fake: Any) -> None:
+    clock, at = Clock(fake), iter((0.0, 1.0, 0.0, 3.0, 1000.0, 1001.0, 1000.0, 1005.0))
+
+    def event() -> Any:
+        made = fake.record(0, 0, timed=True)
+        made.at = next(at)
+        return made
+
+    for _ in range(2):
+        for index in range(2):
+            clock.queued("compute", index, event(), event())
+        clock.finish()
+    assert clock.step() == (2.0 + 4.0) / 2
