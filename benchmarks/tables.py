@@ -59,15 +59,15 @@ def _allocators(rows: list[Result]) -> str:
 
     timed = [row for row in rows if "ratio" in row]
     caption = (
-        "Allocation: time over CuPy's `MemoryPool(malloc_managed)`, then the memory reserved over the peak alive "
-        "(`python -m benchmarks.allocators`)."
+        "Allocation (`python -m benchmarks.allocators`): time over CuPy's `MemoryPool(malloc_managed)`, then the memory\n"
+        "reserved over the peak of what was alive."
     )
     return f"{caption}\n\n{_grid(timed, cell)}"
 
 
 def _pipeline(rows: list[Result]) -> str:
     """Milliseconds a step."""
-    caption = "Pipeline: milliseconds a step, 3 slots (`python -m benchmarks.pipeline`)."
+    caption = "Pipeline (`python -m benchmarks.pipeline`): milliseconds a step, 3 slots."
     timed = [row for row in rows if "median_ms" in row]
     return f"{caption}\n\n{_grid(timed, lambda row: format(row['median_ms'], '.2f'))}"
 
