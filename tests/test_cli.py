@@ -100,3 +100,18 @@ def test_as_a_program(mode: str, code: int, repository: Any) -> None:
         assert child.stdout.startswith("mode      host\n") and child.stderr == ""
     else:
         assert child.stdout == "" and child.stderr.count("\n") == 1 and "'bogus'" in child.stderr
+
+
+def test_a_reader_that_has_had_enough_is_no_error_to_tell() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as gone:
+        child = subprocess.run(
+            [sys.executable, "-m", "umarray", "info"],
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            env={**os.environ, "UMARRAY_MODE": "host", "PYTHONUNBUFFERED": "1"},
+        )
+    assert (child.returncode, child.stderr) == (1, "")

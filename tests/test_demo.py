@@ -284,8 +284,8 @@ def test_a_plot_that_cannot_be_written_is_refused(name, told, tmp_path, capsys, 
 @pytest.mark.parametrize(
     "missing, options, told",
     [
-        ("sklearn", (), "pip install 'umarray[demo]'"),
-        ("matplotlib", ("--plot", "x.png"), "pip install 'umarray[plot]'"),
+        ("sklearn", (), "pip install '.[demo]'"),
+        ("matplotlib", ("--plot", "x.png"), "pip install '.[plot]'"),
     ],
 )
 def test_a_missing_package_is_one_line(missing, options, told, monkeypatch, capsys, no_training):

@@ -73,7 +73,7 @@ def test_no_compiler_is_code_2_and_names_the_package(
 
 # What follows builds the emulator, at its first run.
 needs_compiler = pytest.mark.skipif(
-    not shutil.which(os.environ.get("CXX", "g++")) or bool(os.environ.get("HIPEMU")),
+    not shutil.which(os.environ.get("HIPEMU_CXX", "g++")) or bool(os.environ.get("HIPEMU")),
     reason="there is no C++ compiler, or this process is emulated already",
 )
 

@@ -24,7 +24,7 @@ def _missing() -> str:
 
 pytestmark = pytest.mark.skipif(bool(_missing()), reason=_missing())
 
-HARDWARE = [f"tests/emulated/test_{name}.py" for name in ("driver", "scopes", "host_view", "cupy_pool")]
+HARDWARE = [f"tests/emulated/test_{name}.py" for name in ("driver", "scopes", "host_view", "cupy_pool", "effects")]
 MACHINES = {
     "every test": ([], ["tests/emulated"]),
     "two devices": (["--devices", "2"], HARDWARE),

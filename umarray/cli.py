@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -33,7 +34,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     -----
     ``emulate`` does not return: the command that it runs takes the place of this process.
     """
-    argv = sys.argv[1:] if argv is None else argv
+    try:
+        return _run(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever reads has had enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit fails again
+        return FAILED
+
+
+def _run(argv: Sequence[str]) -> int:
     if argv[:1] == ["emulate"]:  # before anything here looks for a device; what follows is for the emulator to parse
         from umarray.hipemu import command
 
@@ -49,8 +59,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _info(arguments) if arguments.command == "info" else _demo(arguments)
     except UmarrayError as error:
         return _complain(error, FAILED)
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

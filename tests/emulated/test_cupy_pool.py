@@ -17,8 +17,9 @@ import umarray as um
 from umarray import hipemu
 from umarray.drivers import get_driver
 from umarray.drivers.base import Mode
-from umarray.memory import active, deferred, lingering
-from umarray.memory.cupy_pool import DeviceMemoryPool, PoolOutOfMemory
+from umarray.memory import active, cupy_pool, cupy_roots, deferred, lingering
+from umarray.memory.cupy_pool import DeviceMemoryPool
+from umarray.memory.cupy_roots import PoolOutOfMemory
 
 MIB = 1 << 20
 ARENA = 16 * MIB
@@ -107,8 +108,6 @@ def test_a_limit_holds_on_a_primed_pool_and_on_all_lanes(pool: Any) -> None:
         cupy.empty(3 * MIB, "u1")
     pool.set_limit(size=0)
     kept.append(cupy.empty(5 * MIB, "u1"))
-    with pytest.raises(ValueError):
-        pool.set_limit(fraction=1.5)
     del kept
 
 
@@ -220,6 +219,16 @@ def test_absurd_sizes(pool: Any, nbytes: int) -> None:
     assert pool.used_bytes() == 0 and pool.total_bytes() == 0
 
 
+def test_arenas_that_are_whole_but_too_small_make_room_for_a_large_one() -> None:
+    with um.pool(4 * MIB, limit=28 * MIB, headroom=0) as pool:
+        kept = [cupy.empty(size * MIB, "u1") for size in (4, 8, 16)]
+        kept.clear()
+        assert pool.statistics().arenas == 3
+        x = cupy.empty(27 * MIB, "u1")
+        assert pool.statistics().arenas == 1
+        del x
+
+
 # Streams
 
 
@@ -284,6 +293,19 @@ def test_external_streams_are_not_named_again(pool: Any) -> None:
         pool.malloc(1000)
 
 
+def test_a_stream_over_anothers_handle_does_not_count_as_lasting(pool: Any) -> None:
+    """CuPy 14's Stream.from_external is a Stream; it marks itself, which is all that tells it from CuPy's own."""
+    stream = streams(1)[0]
+    with stream:
+        pool.malloc(1000)
+        assert [owner.lasting for owner in pool.reserve_of(0).carved] == [True]
+        stream._foreign_stream_ref = object()
+        pool.free_all_blocks()
+        pool.malloc(1000)
+        assert [owner.lasting for owner in pool.reserve_of(0).carved] == [True, False]
+    del stream._foreign_stream_ref
+
+
 def test_a_use_on_another_stream_holds_the_block(pool: Any) -> None:
     mine, other = streams(2)
     with mine:
@@ -305,6 +327,57 @@ def test_a_use_on_another_stream_holds_the_block(pool: Any) -> None:
         other.synchronize()
         assert (np.frombuffer(target, "u1", MIB) == 7).all()
         del y
+
+
+def test_uses_on_streams_of_another_device_are_recorded_there(pool: Any) -> None:
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs two devices")
+    x = cupy.empty(1000, "u1")
+    with cupy.cuda.Device(1):
+        other = streams(1)[0]
+        gate = Gate(other)
+    um.record_use(x, other)
+    del x
+    assert pool.statistics().deferred_uses == 1, "recorded on another stream than the one that is held"
+    gate.open()
+    other.synchronize()
+    assert pool.statistics().deferred_uses == 0
+    x = cupy.empty(1000, "u1")
+    with cupy.cuda.Device(1):
+        gate = Gate(other)
+        cupy.cuda.Stream.null.wait_event(other.record())
+        um.record_use(x, cupy.cuda.Stream.null)
+    del x
+    cupy.cuda.Device().synchronize()
+    assert pool.statistics().deferred_uses == 1, "recorded on the default stream of the array's device"
+    gate.open()
+    with cupy.cuda.Device(1):
+        cupy.cuda.Stream.null.synchronize()
+    assert pool.statistics().deferred_uses == 0
+
+
+def test_a_finaliser_that_allocates_while_cupy_takes_in_a_root_gets_its_own(monkeypatch: Any) -> None:
+    with um.pool(ARENA) as pool:
+        given: list[Any] = []
+        take_in = cupy_roots._plain_malloc
+
+        def interrupted(inner: Any, nbytes: int) -> Any:
+            monkeypatch.undo()
+            given.append(pool.malloc(nbytes + 512))  # as a finaliser might, in the garbage collector
+            return take_in(inner, nbytes)
+
+        monkeypatch.setattr(cupy_roots, "_plain_malloc", interrupted)
+        first = pool.malloc(1000)
+        assert len(given) == 1
+        ranges = {
+            slab.allocation.address + offset: nbytes
+            for slab in pool.reserve_of(0).slabs
+            for offset, nbytes in slab.arena._used.items()
+        }
+        assert ranges[given[0].ptr] >= given[0].mem.size, "it was given a root that is smaller than what it asked for"
+        assert first.ptr in ranges
+        del first
+        given.clear()
 
 
 # Epochs
@@ -431,7 +504,7 @@ def test_four_threads_each_with_a_stream(pool: Any) -> None:
 
 def test_a_pool_dropped_or_closed_with_live_arrays(pool: Any) -> None:
     cupy.empty(10, "u1")[::-1].get()  # the arena of `pool`, and CuPy's pinned memory
-    live = hipemu.live_allocations()
+    live, parts = hipemu.live_allocations(), len(cupy_pool._parts)
     for end in (lambda made: None, lambda made: made.close()):
         made = um.ManagedMemoryPool(ARENA)
         seen = weakref.ref(made)
@@ -447,7 +520,40 @@ def test_a_pool_dropped_or_closed_with_live_arrays(pool: Any) -> None:
         del view
         assert lingering.sweep() == 0
         gc.collect()
-        assert seen() is None and hipemu.live_allocations() == live
+        assert seen() is None and hipemu.live_allocations() == live and len(cupy_pool._parts) == parts
+
+
+def test_a_pool_that_dies_in_a_cycle_gives_its_memory_back() -> None:
+    live, parts = hipemu.live_allocations(), len(cupy_pool._parts)
+
+    class Program:
+        def __init__(self, inside: bool) -> None:
+            self.pool = um.ManagedMemoryPool(ARENA)
+            self.callback = self.run
+            array = self.run()
+            array.set(np.full(1000, 7, "u1"))
+            with self.pool.persistent(), self.pool.plain():
+                self.plain = cupy.empty(1000, "u1")
+            if inside:
+                self.array = array
+            else:
+                outside.append(array)
+
+        def run(self) -> Any:
+            return cupy.ndarray((1000,), "u1", self.pool.malloc(1000))
+
+    outside: list[Any] = []
+    for inside in (True, False):
+        Program(inside)
+        gc.collect()
+    gc.collect()
+    assert lingering.sweep() == 1, "the one whose array is outside"
+    assert (outside[0].get() == 7).all()
+    outside.clear()
+    assert lingering.sweep() == 0
+    gc.collect()
+    assert hipemu.live_allocations() <= live + 1  # CuPy's pinned memory
+    assert len(cupy_pool._parts) == parts
 
 
 def test_dropped_pools_give_everything_back() -> None:
@@ -504,10 +610,52 @@ def test_allocators_are_restored_exactly(pool: Any) -> None:
     with pytest.raises(KeyError), um.pool(ARENA):
         raise KeyError
     assert cupy.cuda.get_allocator() == before
-    with pytest.raises(RuntimeError, match="leave it first"):
-        um.install(ARENA)
-    assert um.memory.installed() is None
-    assert cupy.cuda.get_allocator() == before and active.current() is pool
+
+
+def allocator_of_the_process() -> Any:
+    seen: list[Any] = []
+    thread = threading.Thread(target=lambda: seen.append(cupy.cuda.get_allocator()))
+    thread.start()
+    thread.join(20)
+    return seen[0]
+
+
+def test_installing_and_uninstalling_inside_a_block_reach_the_process(pool: Any) -> None:
+    mine, before = cupy.cuda.get_allocator(), allocator_of_the_process()
+    installed = um.install(ARENA)
+    assert allocator_of_the_process() == installed.malloc != mine
+    assert cupy.cuda.get_allocator() == mine and active.current() is pool
+    with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc), pytest.raises(KeyError), um.pool(ARENA):
+        um.uninstall()
+        raise KeyError
+    assert allocator_of_the_process() == before and cupy.cuda.get_allocator() == mine
+    assert installed.closed
+
+
+def test_a_pool_that_a_thread_left_open_changes_no_other_threads_allocator(pool: Any) -> None:
+    mine = cupy.cuda.get_allocator()
+    forgotten = um.pool(ARENA)
+    thread = threading.Thread(target=forgotten.__enter__)
+    thread.start()
+    thread.join(20)
+    seen = weakref.ref(forgotten)
+    del forgotten, thread
+    gc.collect()
+    assert seen() is None or lingering.sweep() == 0
+    assert seen() is None
+    assert cupy.cuda.get_allocator() == mine
+
+
+def test_a_closed_installed_or_default_pool_is_made_anew() -> None:
+    before = allocator_of_the_process()
+    first = um.install(ARENA)
+    first.close()
+    second = um.install(ARENA)
+    assert second is not first and cupy.empty(10).data.mem.device_id == 0
+    um.uninstall()
+    assert allocator_of_the_process() == before
+    um.memory.default_pool().close()
+    assert um.empty(10).shape == (10,)
 
 
 def test_another_allocator_set_after_install_is_left_alone() -> None:

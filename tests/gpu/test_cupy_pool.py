@@ -15,6 +15,7 @@ from tests.gpu.arrays import busy
 from umarray import events
 from umarray.drivers.base import Driver, Mode
 from umarray.memory import deferred, lingering
+from umarray.memory.current import pool_class
 
 cupy = pytest.importorskip("cupy")
 
@@ -355,6 +356,87 @@ def test_a_pool_that_ends_with_live_arrays_keeps_them(driver: Driver, end: str) 
     kept = lingering.kept()
     del view
     assert lingering.sweep() == kept - 1
+
+
+def test_a_pool_that_dies_in_a_cycle_gives_its_memory_back() -> None:
+    freed: list[events.Freed] = []
+    stop = events.listen(lambda record: freed.append(record) if isinstance(record, events.Freed) else None)
+
+    class Program:
+        def __init__(self, outside: list[Any] | None) -> None:
+            self.pool = pool_class()(ARENA)
+            self.callback = self.run
+            array = self.run()
+            array.fill(7)
+            if outside is None:
+                self.array = array
+            else:
+                outside.append(array)
+
+        def run(self) -> Any:
+            return cupy.ndarray((1000,), "u1", self.pool.malloc(1000))
+
+    try:
+        outside: list[Any] = []
+        Program(None)
+        Program(outside)
+        gc.collect()
+        gc.collect()
+        assert lingering.sweep() == 1 and len(freed) == 1
+        assert (outside[0].get() == 7).all()
+        outside.clear()
+        assert lingering.sweep() == 0 and len(freed) == 2
+    finally:
+        stop()
+
+
+def test_a_stream_over_anothers_handle_is_not_named_again(pool: Any, driver: Driver) -> None:
+    if not hasattr(cupy.cuda.Stream, "from_external"):
+        pytest.skip("CuPy before 14")
+
+    class Foreign:
+        handle = driver.create_stream(0)
+
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return (0, self.handle)
+
+    with cupy.cuda.Stream.from_external(Foreign()):
+        pool.malloc(1000)
+        assert [owner.lasting for owner in pool.reserve_of(0).carved] == [False]
+    driver.synchronize()
+    driver.destroy_stream(Foreign.handle, 0)
+    pool.free_all_blocks()
+    with streams(1)[0]:
+        pool.malloc(1000)
+
+
+def test_uninstalling_inside_a_block_reaches_the_process(pool: Any) -> None:
+    def of_the_process() -> Any:
+        seen: list[Any] = []
+        thread = threading.Thread(target=lambda: seen.append(cupy.cuda.get_allocator()))
+        thread.start()
+        thread.join(20)
+        return seen[0]
+
+    before, mine = of_the_process(), cupy.cuda.get_allocator()
+    installed = um.install(ARENA)
+    assert of_the_process() == installed.malloc
+    um.uninstall()
+    assert of_the_process() == before and cupy.cuda.get_allocator() == mine
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [("", None, 0), ("false", None, 0), ("128MiB", None, 128 * MIB), ("1048576", "256MiB", 0)],
+)
+def test_the_environments_limit(monkeypatch: pytest.MonkeyPatch, text: str, limit: Any, expected: int) -> None:
+    monkeypatch.setenv("CUPY_GPU_MEMORY_LIMIT", text)
+    with um.pool(ARENA, limit=limit) as pool:
+        x = cupy.empty(10 * MIB, "u1")
+        with pool.persistent():
+            y = cupy.empty(10 * MIB, "u1")
+        assert pool.get_limit() == expected
+        del x, y
 
 
 def test_dropped_pools_give_everything_back(driver: Driver) -> None:

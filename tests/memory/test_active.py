@@ -43,3 +43,15 @@ def test_flags_are_those_of_the_pools_innermost_entry() -> None:
     assert active.flags(pool).persistent and not active.flags(pool).plain
     entry.leave()
     assert active.flags(pool) == active.Flags()
+
+
+def test_a_pools_inner_entries_are_left_with_it_where_asked() -> None:
+    pool: Any = object()
+    other: Any = object()
+    outer, inner, foreign = (active.enter(one, None, active.Flags()) for one in (pool, pool, other))
+    outer.leave(with_inner=True)
+    assert active.current() is other, "another pool's stays"
+    foreign.leave()
+    assert active.current() is None
+    inner.leave()
+    assert active.current() is None

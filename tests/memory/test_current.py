@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import umarray as um
 from tests.fake_driver import FakeDriver
 from umarray.drivers.base import host_bytes
 from umarray.memory import active, deferred
-from umarray.memory.current import default_pool, installed, stream_handle
+from umarray.memory.current import default_pool, installed
 
 ARENA = "64KiB"
 
@@ -104,19 +105,16 @@ def test_deferred_blocks_are_drained_by_statistics_epochs_and_record_use(fake: F
         assert deferred.held() == 0
 
 
-def test_an_event_that_cannot_be_asked_keeps_its_block() -> None:
-    class Broken:
-        def done(self) -> bool:
-            raise OSError
-
-        def wait(self) -> None: ...
-
-    class Block:
-        pass
-
-    deferred.hold(Block(), (Broken(),))
-    assert deferred.drain() == 1
-    deferred._uses.clear()
+def test_a_use_is_recorded_on_the_device_of_its_stream(make_fake: Any) -> None:
+    fake = make_fake(devices=2)
+    stream = fake.create_stream(1)
+    with um.pool(ARENA):
+        x = um.zeros(1)
+        um.record_use(x, SimpleNamespace(ptr=stream, device_id=1), SimpleNamespace(cuda_stream=stream, device_index=1))
+        assert [(call.stream, call.device) for call in fake.named("record")] == [(stream, 1), (stream, 1)]
+        um.record_use(x, SimpleNamespace(ptr=0, device_id=-1), 0)
+        assert [(call.stream, call.device) for call in fake.named("record")[2:]] == [(0, 0), (0, 0)]
+        del x
 
 
 @pytest.mark.parametrize("x", [3, [1, 2], "text", None])
@@ -131,16 +129,6 @@ def test_record_use_names_a_bad_stream_and_holds_nothing(fake: FakeDriver) -> No
         with pytest.raises(error, match=repr(stream)):
             um.record_use(np.zeros(1), 0, stream)
     assert deferred.held() == 0
-
-
-def test_streams_of_other_libraries() -> None:
-    class Cupy:
-        ptr = 17
-
-    class Torch:
-        cuda_stream = 23
-
-    assert [stream_handle(one) for one in (Cupy(), Torch(), 5, np.int64(6))] == [17, 23, 5, 6]
 
 
 @pytest.mark.parametrize("mode", ["managed", "explicit", "host"])

@@ -72,7 +72,7 @@ class PoolMachine(RuleBasedStateMachine):
     def drop(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.live)))
         block, nbytes = self.live.pop(number)
-        self._check(block.address, nbytes, number, block._owner.stream)
+        self._check(block.address, nbytes, number, block.owner.stream)
 
     @precondition(lambda self: self.live)
     @rule(data=st.data(), stream=st.integers(0, 2))
@@ -80,7 +80,7 @@ class PoolMachine(RuleBasedStateMachine):
         number = data.draw(st.sampled_from(sorted(self.live)))
         block, nbytes = self.live.pop(number)
         other = self.streams[stream]
-        self.fake.wait(other, self.fake.record(block._owner.stream, 0))
+        self.fake.wait(other, self.fake.record(block.owner.stream, 0))
         self._check(block.address, nbytes, number, other)
         deferred.hold(block, (self.fake.record(other, 0),))
 
@@ -115,7 +115,7 @@ class PoolMachine(RuleBasedStateMachine):
         try:
             self._open()
             for number, (block, nbytes) in self.live.items():
-                self._check(block.address, nbytes, number, block._owner.stream)
+                self._check(block.address, nbytes, number, block.owner.stream)
             block = None  # noqa: F841
             self.live.clear()
             assert not self.wrong, self.wrong

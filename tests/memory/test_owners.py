@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from tests.fake_driver import FakeDriver
+from umarray.memory.arena import Arena
 from umarray.memory.owners import Owner, order_after, owner_of
 
 
@@ -40,3 +41,16 @@ def test_devices_and_threads_are_told_apart() -> None:
     assert mine == owner_of(0, 2) and mine.same_stream(owner_of(0, 2))
     assert mine != seen[0] and not mine.same_stream(seen[0])
     assert owner_of(0, 5) != owner_of(1, 5) and not owner_of(0, 5).same_stream(owner_of(1, 5))
+
+
+def test_a_stream_that_may_be_destroyed_is_another_owner_than_a_lasting_one_of_its_handle(fake: FakeDriver) -> None:
+    """A destroyed stream's handle came back: a fence that kept only one of the two would not wait for both."""
+    lasting, gone = owner_of(0, 16), owner_of(0, 16, lasting=False)
+    assert len({lasting, gone}) == 2
+    arena = Arena(2048)
+    for offset, owner in ((arena.take(1024).offset, gone), (arena.take(1024).offset, lasting)):
+        arena.give(offset, owner)
+    assert arena.take(2048).fence == {lasting, gone}
+    assert not lasting.same_stream(gone) and not gone.same_stream(lasting) and not gone.same_stream(gone)
+    order_after(fake, gone, lasting)
+    assert fake.count("synchronize") == 1 and fake.count("record") == 0

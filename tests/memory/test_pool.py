@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,14 @@ def test_closing_with_live_arrays_keeps_them(fake: FakeDriver) -> None:
     pool.close()
     del x
     assert lingering.sweep() == 0 and not fake.live
+
+
+def test_closing_lets_go_of_deferred_uses_that_are_done(fake: FakeDriver) -> None:
+    with um.pool(ARENA):
+        gate = fake.hold(0)
+        um.record_use(um.zeros(1), 0)
+        gate.open()
+    assert lingering.kept() == 0 and not fake.live
 
 
 def test_dropping_with_live_arrays_keeps_them(fake: FakeDriver) -> None:
@@ -188,17 +195,6 @@ def test_an_epoch_says_what_escaped_to_listeners(fake: FakeDriver) -> None:
     ]
 
 
-def test_statistics_are_frozen_and_what_is_not_tracked_is_none(fake: FakeDriver) -> None:
-    with um.pool(ARENA) as pool:
-        um.zeros(1)
-        statistics = pool.statistics()
-        for name in ("peak_bytes", "total_bytes", "allocations", "escapes", "fragmentation"):
-            assert getattr(statistics, name) is None
-        with pytest.raises(FrozenInstanceError):
-            statistics.misses = 3
-        assert statistics.as_dict()["kind"] == "managed"
-
-
 def test_tracked_statistics(fake: FakeDriver) -> None:
     with um.pool(ARENA, track=True) as pool:
         first, second = um.zeros(128, "u1"), um.zeros(1024, "u1")
@@ -225,6 +221,20 @@ def test_pools_may_be_left_in_any_order_of_an_exit_stack(fake: FakeDriver) -> No
     inner.__exit__(None, None, None)
     assert active.current() is None
     del x
+
+
+def test_a_generator_that_stands_still_in_an_epoch_keeps_no_pool_current(fake: FakeDriver) -> None:
+    def batches() -> Any:
+        with pool.epoch("batches", on_escape="raise"), pool.persistent():
+            yield um.zeros(1)
+
+    with um.pool(ARENA) as pool:
+        still = batches()
+        next(still)
+    assert active.current() is None
+    um.zeros(1)
+    still.close()
+    assert active.current() is None and active.flags(pool) == active.Flags()
 
 
 def test_a_pool_is_left_in_the_thread_that_entered_it(fake: FakeDriver) -> None:

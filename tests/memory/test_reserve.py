@@ -155,3 +155,17 @@ def test_peaks_by_owner(fake: FakeDriver) -> None:
     assert reserve.clear_peaks() == {A: 2048, B: 512}
     give(reserve, second)
     assert reserve.used_bytes == 512
+
+
+def test_whole_arenas_that_are_too_small_go_for_one_that_is_large_enough(fake: FakeDriver) -> None:
+    reserve = make(fake, limit=7 * MIB)
+    ranges = [reserve.obtain(MIB, A) for _ in range(7)]
+    assert len(reserve.slabs) == 3
+    for found in ranges[1:]:
+        give(reserve, found)
+    calls = fake.count("free")
+    with pytest.raises(um.OutOfMemory):
+        reserve.obtain(7 * MIB, A)
+    assert fake.count("free") == calls, "what cannot help is left alone"
+    assert reserve.obtain(6 * MIB, A).nbytes == 6 * MIB
+    assert reserve.arena_bytes == 7 * MIB and fake.count("free") == calls + 2

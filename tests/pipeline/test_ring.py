@@ -76,7 +76,7 @@ def test_a_slot_comes_back_when_the_last_view_dies() -> None:
     view = ring.lend(slot, 7)[10:20].reshape(2, 5)[1:]
     assert slot.held() and ring._returned.empty() and slot.batch == 7
     del view
-    assert ring._returned.get_nowait() is slot and not slot.held()
+    assert ring._returned.get_nowait().slot is slot and not slot.held()
 
 
 def test_a_slot_comes_back_from_the_garbage_collector() -> None:
@@ -87,7 +87,7 @@ def test_a_slot_comes_back_from_the_garbage_collector() -> None:
     cycle.append(cycle)
     del cycle
     gc.collect()
-    assert ring._returned.get_nowait() is slot
+    assert ring._returned.get_nowait().slot is slot
 
 
 @pytest.mark.parametrize("as_garbage", [False, True])
@@ -153,7 +153,7 @@ def test_a_slot_is_in_one_pair_of_hands(steps: list[str]) -> None:
         elif step == "drop" and lent:
             slot = next(iter(lent))
             del lent[slot]
-            back.append(ring._returned.get_nowait())
+            back.append(ring._returned.get_nowait().slot)
             assert back[-1] is slot
         elif step == "put" and back:
             slot = back.pop()

@@ -307,7 +307,7 @@ def test_the_first_error_wins(fake: FakeDriver) -> None:
 
     def compute(batch: Any) -> None:
         assert prep_failed.wait(PATIENCE)
-        wait_until(lambda: p._run is not None and p._run._error is not None)
+        wait_until(lambda: p._run is not None and p._run._failure.error is not None)
         raise ArithmeticError("compute, second")
 
     with um.Pipeline(range(9), prep, compute, like=LIKE) as p, pytest.raises(LookupError, match="prep, first"):

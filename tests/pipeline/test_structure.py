@@ -99,3 +99,19 @@ def test_a_spec_is_a_value() -> None:
 def test_a_spec_that_no_slot_can_hold(arguments: tuple[Any, ...], error: type[Exception]) -> None:
     with pytest.raises(error):
         um.Spec(*arguments)
+
+
+def test_a_slot_holds_the_native_byte_order() -> None:
+    """CuPy's kernels read the device's order, whatever the dtype says."""
+    pair = np.dtype([("a", ">i4"), ("b", "<f8", (2,))])
+    for kind in (">f8", "<i4", pair):
+        assert Spec(3, kind).dtype == np.dtype(kind).newbyteorder("=") and Spec(3, kind).dtype.isnative
+
+
+@pytest.mark.parametrize("mode", ["explicit", "managed"])
+def test_an_item_of_another_byte_order_is_copied_in_by_value(make_fake: Any, mode: str) -> None:
+    make_fake(mode)
+    item = np.arange(6, dtype=">i4").reshape(3, 2)
+    with um.Pipeline([item], out=um.HOST, compute=lambda batch: batch.data) as p:
+        (result,) = list(p)
+    assert result.dtype.isnative and (result == item).all()

@@ -52,7 +52,7 @@ def load() -> Digits:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "sklearn":
             raise
-        raise Refused("the demo needs scikit-learn: pip install 'umarray[demo]'") from None
+        raise Refused("the demo needs scikit-learn: pip install '.[demo]' from the clone") from None
     found = load_digits()
     images = (found.images * (WHITE // 16)).astype(np.uint8)
     order = np.random.default_rng(_SEED).permutation(len(images))

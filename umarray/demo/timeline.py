@@ -29,7 +29,7 @@ def check(path: Path) -> None:
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
-        raise Refused("--plot needs matplotlib: pip install 'umarray[plot]'") from None
+        raise Refused("--plot needs matplotlib: pip install '.[plot]' from the clone") from None
     was_there = path.exists()
     try:
         path.open("ab").close()

@@ -2,6 +2,26 @@
 
 Start a program on it with ``python -m umarray.hipemu -- python script.py``, or spawn one with `environment`. Inside
 such a program the other functions read what happened. Nothing here imports the rest of umarray.
+
+Notes
+-----
+How it works. A library named ``libamdhip64.so.5`` (C++, in ``native/``, built with g++ on first use) answers the HIP
+runtime and hiprtc in place of ROCm's. Each stream is a thread (stream.h). Kernels are compiled with g++ and run on the
+stream's thread, the threads of a block in turn (block.cpp). All memory lies in one memory file that is mapped once for
+the host and once for each device; pages are open in one view and closed in the others, so that each side's touches are
+told apart and counted (space.h, residency.h, host_view.h).
+
+Modelled, not felt: the time that migrations cost (cost.h). Numbers are exact; times are not.
+
+Emulated: memory of all kinds, streams, events, callbacks, elementwise and reduction kernels, raw kernels and modules,
+fusion, ``cupyx.jit``, BLAS, FFT, dense linear algebra (with scipy-openblas32), random numbers, sorting. Not emulated,
+and refused by name: graphs and stream capture, interprocess memory, textures and surfaces, cooperative groups, sparse
+matrices, RCCL, and the precompiled cub kernels in the wheel. A launch of one of those is a sticky error, since CuPy
+does not check all of them.
+
+Not modelled: blocks of one grid that wait for one another (blocks run in turn: such a kernel hangs), the timing and the
+true order of a GPU's threads, memory that is not zero when it is fresh, and that plain host memory is out of a device's
+reach without XNACK (a kernel that is handed such a pointer reads it).
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ __all__ = ["BuildError", "cache_folder", "compiler", "library_folder"]
 NATIVE = Path(__file__).parent / "native"
 FLAGS = ["-std=c++17", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra"]
 RUNTIME = "libamdhip64.so.5"
+PRELOAD = "libhipemu_wheel.so"
 
 
 class BuildError(RuntimeError):
@@ -85,7 +86,7 @@ def sources() -> list[Path]:
 def _digest(cxx: str) -> str:
     version = subprocess.run([cxx, "--version"], capture_output=True, text=True, check=True).stdout
     digest = hashlib.sha256(version.encode())
-    digest.update(repr(FLAGS).encode())
+    digest.update(repr([*FLAGS, *_extra_flags()]).encode())
     for extra in (Path(__file__), Path(stubs.__file__)):
         digest.update(extra.read_bytes())
     for path in sources():
@@ -107,7 +108,8 @@ def _build(cxx: str, folder: Path, quiet: bool) -> None:
         (work / "obj").mkdir()
         runtime = _objects(work, sorted(NATIVE.glob("*.cpp")))
         libraries = _objects(work, sorted((NATIVE / "libraries").glob("*.cpp")))
-        jobs = [_compilation(cxx, source, target) for source, target in [*runtime.items(), *libraries.items()]]
+        preload = _objects(work, sorted((NATIVE / "preload").glob("*.cpp")))
+        jobs = [_compilation(cxx, s, t) for units in (runtime, libraries, preload) for s, t in units.items()]
         missing: dict[str, Path] = {}
         for soname, text in stubs.generate(NATIVE / "symbols" / "rocm5"):
             source = work / "obj" / f"{soname}.c"
@@ -122,7 +124,7 @@ def _build(cxx: str, folder: Path, quiet: bool) -> None:
         _run(
             [
                 cxx,
-                "-shared",
+                *_extra_flags(), "-shared",
                 "-pthread",
                 f"-Wl,-soname,{RUNTIME}",
                 f"-Wl,--version-script={script}",
@@ -139,6 +141,7 @@ def _build(cxx: str, folder: Path, quiet: bool) -> None:
             _run(
                 [
                     cxx,
+                    *_extra_flags(),
                     "-shared",
                     "-pthread",
                     f"-Wl,-soname,{soname}",
@@ -150,6 +153,8 @@ def _build(cxx: str, folder: Path, quiet: bool) -> None:
                     *([str(library), "-ldl"] if own else []),
                 ]
             )
+        wheel = ["-o", str(work / "lib" / PRELOAD), *map(str, preload.values()), "-ldl"]
+        _run([cxx, *_extra_flags(), "-shared", f"-Wl,-soname,{PRELOAD}", "-Wl,-z,defs", *wheel])
         _lay_out(work)
         shutil.rmtree(work / "obj")
         os.rename(work, folder)
@@ -163,7 +168,12 @@ def _objects(work: Path, units: list[Path]) -> dict[Path, Path]:
 
 
 def _compilation(cxx: str, source: Path, target: Path) -> list[str]:
-    return [cxx, *FLAGS, "-c", str(source), "-o", str(target)]
+    return [cxx, *FLAGS, *_extra_flags(), "-c", str(source), "-o", str(target)]
+
+
+def _extra_flags() -> list[str]:
+    """Flags for a build to look for faults with, such as ``HIPEMU_CXXFLAGS="-fsanitize=undefined"``."""
+    return os.environ.get("HIPEMU_CXXFLAGS", "").split()
 
 
 def _run_all(commands: list[list[str]], quiet: bool) -> None:
@@ -190,8 +200,10 @@ def _precompilation(cxx: str, work: Path) -> list[str]:
 def _lay_out(work: Path) -> None:
     """Make the folder look like a ROCm installation, as far as CuPy looks."""
     rocm = work / "rocm"
-    for name in ("bin", "include"):
-        (rocm / name).mkdir(parents=True)
+    (rocm / "include").mkdir(parents=True)
+    shutil.copytree(NATIVE / "rocm" / "bin", rocm / "bin")
+    for tool in (rocm / "bin").iterdir():
+        tool.chmod(0o755)
     os.symlink("../lib", rocm / "lib")
 
 

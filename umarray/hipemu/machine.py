@@ -119,6 +119,7 @@ def environment(
     )
     settings.setdefault("HIPEMU_BLAS", _openblas())
     settings["LD_LIBRARY_PATH"] = _front(str(folder / "lib"), settings.get("LD_LIBRARY_PATH"))
+    settings["LD_PRELOAD"] = _front(str(folder / "lib" / build.PRELOAD), settings.get("LD_PRELOAD"))
     settings["PATH"] = _front(os.path.dirname(sys.executable), _front(rocm + "/bin", settings.get("PATH")))
     settings.setdefault("CUPY_CACHE_DIR", str(folder / "kernels"))
     return settings

@@ -13,6 +13,7 @@ from umarray.places import Place
 from umarray.sizes import format_size, parse_size
 
 FIRST_ARENA = 64 << 20
+LIMIT_VARIABLE = "CUPY_GPU_MEMORY_LIMIT"
 LEAST_HEADROOM = 1 << 30
 HEADROOM_SHARE = 0.05
 
@@ -95,8 +96,8 @@ def make_budget(
     if limit is not None:
         largest = size(limit, "limit")
         _check_fits("limit", limit, largest, most, base, info.total - info.free)
-    elif driver.mode is not Mode.HOST and (text := settings.text("CUPY_GPU_MEMORY_LIMIT")) is not None:
-        largest = min(most, size(text, "CUPY_GPU_MEMORY_LIMIT"))
+    elif driver.mode is not Mode.HOST and (text := settings.text(LIMIT_VARIABLE)) is not None:
+        largest = min(most, size(text, LIMIT_VARIABLE))
     name = "arena_bytes"
     if arena_bytes is None and (text := settings.text("UMARRAY_ARENA")) is not None:
         arena_bytes, name = text, "UMARRAY_ARENA"

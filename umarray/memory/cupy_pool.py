@@ -18,10 +18,12 @@ from umarray.drivers import get_driver
 from umarray.drivers.base import Array, Kind, Mode
 from umarray.errors import ClosedError, NotSupported
 from umarray.memory import active, deferred, lingering
+from umarray.memory.cupy_limits import Limited, ignore_environment
 from umarray.memory.cupy_roots import (
+    Allocating,
     Lane,
-    PoolOutOfMemory,
     capturing,
+    cupy_parts,
     plan_areas,
     plan_bytes,
     refuse_in_capture,
@@ -36,9 +38,10 @@ from umarray.sizes import format_size
 _CuPyPool: Any = cupy.cuda.MemoryPool
 _Pointer: Any = cupy.cuda.MemoryPointer
 _Unowned: Any = cupy.cuda.UnownedMemory
+_parts: dict[int, list[Any]] = {}  # by pool, until nothing of it is in use: see `cupy_parts`
 
 
-class _Base(Pool, _CuPyPool):  # type: ignore[misc]
+class _Base(Limited, Pool, _CuPyPool):  # type: ignore[misc]
     """What both pools for CuPy are.
 
     Notes
@@ -76,8 +79,11 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
         self._persistent_pool = _Inner(lasting.allocate)
         lasting.pool = weakref.ref(self._persistent_pool)
         self._plain_pool = _Inner()
+        ignore_environment(self, self._persistent_pool, self._plain_pool)
+        self._limits = {}
         self._shares: dict[int, Shares] = {}
         self._set_up(self._kind, arena_bytes, limit, headroom, oversubscribe, coarse_grain, track)
+        _parts[id(self)] = cupy_parts(self, self._persistent_pool, self._plain_pool)
 
     def _check_mode(self, driver: Any) -> None:
         if driver.xp is not cupy:
@@ -113,7 +119,7 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
 
     # What lanes call, on a miss
 
-    def missed(self, lane: Lane, pool: Any, nbytes: int, reserve: Reserve, owner: Owner) -> None:
+    def missed(self, nbytes: int, owner: Owner) -> None:
         """A lane was asked for memory: look whether it may have it."""
         if self._closed:
             raise ClosedError("this pool is closed: make a new one, or restore CuPy's allocator")
@@ -121,11 +127,7 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
         if not capturing(owner.stream):
             deferred.drain()
             lingering.sweep()
-        limit = _CuPyPool.get_limit(self)
-        if limit and self.total_bytes() > limit:  # CuPy has counted this request already, but one lane only
-            self._drop_roots()
-            if self.total_bytes() > limit:
-                raise PoolOutOfMemory(nbytes, self.used_bytes(), limit, "the limit set on this pool: delete arrays")
+        self.keep_to_limit(nbytes, owner.stream)
 
     def shares_of(self, device: int) -> Shares:
         """What the roots of a device should be."""
@@ -146,17 +148,20 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
         return active.current() is self or getattr(cupy.cuda.get_allocator(), "__self__", None) is self
 
     def array_of_bytes(self, nbytes: int) -> Array:
-        with cupy.cuda.using_allocator(self._malloc_for(active.flags(self))):
+        with Allocating(self._malloc_for(active.flags(self))):
             return cupy.empty(nbytes, "u1")
 
     def install_allocator(self) -> Callable[[], None]:
         malloc, default = self.malloc, cupy._default_memory_pool
-        before = _set_allocator(malloc)
+        with Allocating(None):
+            before = cupy.cuda.get_allocator()
+            cupy.cuda.set_allocator(malloc)
         cupy._default_memory_pool = self
 
         def undo() -> None:
-            if cupy.cuda.get_allocator() == malloc:
-                _set_allocator(before)
+            with Allocating(None):
+                if cupy.cuda.get_allocator() == malloc:
+                    cupy.cuda.set_allocator(before)
             if cupy._default_memory_pool is self:
                 cupy._default_memory_pool = default
 
@@ -168,7 +173,7 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
         super().close()
 
     def _allocating(self, flags: active.Flags) -> AbstractContextManager[Any]:
-        return cupy.cuda.using_allocator(self._malloc_for(flags))  # type: ignore[no-any-return]
+        return Allocating(self._malloc_for(flags))
 
     def _malloc_for(self, flags: active.Flags) -> Callable[[int], Any]:
         if flags.plain:
@@ -219,6 +224,9 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
                 total += self.used_bytes()
         return total
 
+    def _let_go(self) -> None:
+        _parts.pop(id(self), None)
+
     def _plain_bytes(self) -> int:
         total = 0
         for device in range(self.driver.device_count()) if self._made_plain else ():
@@ -234,7 +242,7 @@ class _Base(Pool, _CuPyPool):  # type: ignore[misc]
 
 
 class _Inner(_CuPyPool):  # type: ignore[misc]
-    """A pool inside ours. It has no limit of its own: CuPy would read one from the environment."""
+    """A pool inside ours."""
 
 
 class ManagedMemoryPool(_Base):
@@ -286,15 +294,3 @@ _TRACKED = {ManagedMemoryPool: _TrackedManaged, DeviceMemoryPool: _TrackedDevice
 
 def _closed_malloc(nbytes: int) -> Any:
     raise ClosedError(f"this pool is closed ({format_size(nbytes)} were asked for): make a new one")
-
-
-def _set_allocator(allocator: Any) -> Any:
-    """Set the process's allocator; returns the one before."""
-    before = cupy.cuda.get_allocator()
-    try:
-        cupy.cuda.set_allocator(allocator)
-    except ValueError:
-        raise RuntimeError(
-            "the process's allocator cannot change inside a `with` block that sets this thread's: leave it first"
-        ) from None
-    return before

@@ -10,6 +10,7 @@ CuPy drops a root as a whole, under a lock of its own; so a root's finaliser onl
 
 from __future__ import annotations
 
+import gc
 import threading
 import weakref
 from contextlib import suppress
@@ -19,12 +20,13 @@ import cupy
 from cupy.cuda import memory_hook
 
 from umarray.errors import NotSupported, OutOfMemory
-from umarray.memory.owners import PER_THREAD, Owner, owner_of
-from umarray.memory.reserve import Range, Reserve, Returned, Slab
+from umarray.memory.owners import DEFAULT_STREAMS, Owner, owner_of
+from umarray.memory.reserve import Range, Reserve, Returned
 from umarray.memory.shares import LEAST_ROOT
 from umarray.sizes import format_size
 
 _plain_malloc = cupy.cuda.MemoryPool.malloc
+_Part = cupy.cuda.memory.SingleDeviceMemoryPool
 
 
 class PoolOutOfMemory(OutOfMemory, cupy.cuda.memory.OutOfMemoryError):  # type: ignore[misc]
@@ -42,20 +44,18 @@ class PoolOutOfMemory(OutOfMemory, cupy.cuda.memory.OutOfMemoryError):  # type: 
 class _Root:
     """Goes back to its arena when CuPy drops it."""
 
-    __slots__ = ("_offset", "_owner", "_returned", "_slab")
+    __slots__ = ("_back", "_returned")
 
     def __init__(self, found: Range, returned: Returned) -> None:
-        self._slab: Slab = found.slab
-        self._offset = found.offset
-        self._owner = found.owner
+        self._back = (found.slab, found.offset, (found.owner,))  # made here: a new tuple may start the collector
         self._returned = returned
 
     def __del__(self) -> None:
-        self._returned.append((self._slab, self._offset, (self._owner,)))
+        self._returned.append(self._back)
 
 
 class _Local(threading.local):
-    prepared: Any = None
+    prepared: tuple[int, Any] | None = None  # bytes, and the answer for a request of as many
 
 
 class Lane:
@@ -77,9 +77,10 @@ class Lane:
 
     def allocate(self, nbytes: int) -> Any:
         """What CuPy calls for a block that it has no room for; the answer is a root of its own."""
-        prepared, self._local.prepared = self._local.prepared, None
-        if prepared is not None:
-            return prepared
+        prepared = self._local.prepared
+        if prepared is not None and prepared[0] == nbytes:  # else a finaliser allocates while CuPy takes in a root
+            self._local.prepared = None
+            return prepared[1]
         ours, pool = self._owner(), self.pool()
         if ours is None or pool is None:
             raise MemoryError("this pool is being torn down")
@@ -90,7 +91,7 @@ class Lane:
         if nbytes <= 0:  # CuPy counts in 64 bits, and hands over a signed number
             raise PoolOutOfMemory(nbytes % 2**64, ours.used_bytes(), reserve.budget.limit, "no memory is that large")
         owner = self._stream_owner(device)
-        ours.missed(self, pool, nbytes, reserve, owner)
+        ours.missed(nbytes, owner)
         held = reserve.carved.get(owner, 0)
         try:
             found = reserve.obtain(nbytes, owner, reclaim=ours.reclaim)
@@ -99,14 +100,14 @@ class Lane:
         pointer = _pointer(found, reserve, device)
         free, _ = reserve.free_bytes()
         share = ours.shares_of(device).share(owner, found.nbytes, held, free)
-        self._prime(pool, reserve, owner, share, device)
+        self._prime(ours, pool, reserve, owner, share)
         return pointer
 
-    def _prime(self, pool: Any, reserve: Reserve, owner: Owner, share: int, device: int) -> None:
+    def _prime(self, ours: Any, pool: Any, reserve: Reserve, owner: Owner, share: int) -> None:
         """Let CuPy take in a root to carve from. That it cannot be done is no error."""
-        limit = pool.get_limit()
+        limit = ours.get_limit()
         if limit:
-            share = min(share, max(0, limit - pool.total_bytes()) // 4)
+            share = min(share, max(0, limit - ours.total_bytes()) // 4)
         share = share // 512 * 512
         if share < LEAST_ROOT:
             return
@@ -114,7 +115,7 @@ class Lane:
             found = reserve.find(share, owner, least=LEAST_ROOT)
             if found is None:
                 return
-            self._local.prepared = _pointer(found, reserve, device)
+            self._local.prepared = found.nbytes, _pointer(found, reserve, owner.device)
             hooks = memory_hook.get_memory_hooks() if memory_hook._has_memory_hooks() else {}
             hidden = dict(hooks)
             hooks.clear()  # the hooks are told of blocks, which this is none
@@ -129,8 +130,28 @@ class Lane:
     def _stream_owner(self, device: int) -> Owner:
         stream = cupy.cuda.get_current_stream()
         handle = int(stream.ptr)
-        lasting = isinstance(stream, cupy.cuda.Stream) or handle in (0, 1, PER_THREAD)
+        # CuPy 14's Stream.from_external makes a Stream over a handle that another library may destroy.
+        own = isinstance(stream, cupy.cuda.Stream) and getattr(stream, "_foreign_stream_ref", None) is None
+        lasting = own or handle in DEFAULT_STREAMS
         return owner_of(device, handle, keep=stream, lasting=lasting, lane=self.name)
+
+
+def cupy_parts(*pools: Any) -> list[Any]:
+    """What holds CuPy's part of each pool for each device, to be kept where the garbage collector sees it in use.
+
+    A block finds its way back by a weak reference to such a part. Where a pool dies in a cycle (an object that holds
+    it, and is held by a callback), the collector clears weak references before any finaliser could save the pool: its
+    blocks would never be free again.
+    """
+    for pool in pools:
+        pool.n_free_blocks()  # the parts are made at the first use
+    return [held for pool in pools for held in gc.get_referents(pool) if _holds_parts(held)]
+
+
+def _holds_parts(held: object) -> bool:
+    """Whether it is where a pool has its parts: a dict (CuPy 13), a tuple (14); anything else may hold the pool."""
+    parts = list(held.values()) if isinstance(held, dict) else held
+    return isinstance(parts, (list, tuple)) and any(isinstance(part, _Part) for part in parts)
 
 
 def capturing(stream: int) -> bool:
@@ -177,3 +198,21 @@ def plan_areas() -> set[int]:
 def _pointer(found: Range, reserve: Reserve, device: int) -> Any:
     memory = cupy.cuda.UnownedMemory(found.address, found.nbytes, _Root(found, reserve.returned), device)
     return cupy.cuda.MemoryPointer(memory, 0)
+
+
+class Allocating:
+    """Let CuPy allocate by `allocator` in the calling thread, for a `with` block; None: by the process's.
+
+    CuPy's `using_allocator` is a generator: one that is dropped while it is open runs its end in whichever thread drops
+    it, and changes the allocator there.
+    """
+
+    def __init__(self, allocator: Any) -> None:
+        self._allocator = allocator
+
+    def __enter__(self) -> None:
+        self._before = cupy.cuda.memory._get_thread_local_allocator()
+        cupy.cuda.memory._set_thread_local_allocator(self._allocator)
+
+    def __exit__(self, *error: object) -> None:
+        cupy.cuda.memory._set_thread_local_allocator(self._before)

@@ -10,14 +10,16 @@ import numpy as np
 
 from umarray.drivers import get_driver
 from umarray.drivers.base import Mode
+from umarray.drivers.streams import as_stream
 from umarray.memory import active, deferred
 from umarray.memory.host_pool import HostPool
+from umarray.memory.owners import DEFAULT_STREAMS
 from umarray.memory.pool import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finaliser may allocate while it is held
 _default: Pool | None = None
 _installed: tuple[Pool, tuple[Any, ...], Callable[[], None]] | None = None
 
@@ -92,6 +94,8 @@ def install(arena_bytes: Any = None, **settings: Any) -> Any:
     global _installed
     asked = (arena_bytes, *sorted(settings.items()))
     with _lock:
+        if _installed is not None and _installed[0].closed:
+            uninstall()
         if _installed is not None:
             if _installed[1] == asked:
                 return _installed[0]
@@ -108,7 +112,8 @@ def install(arena_bytes: Any = None, **settings: Any) -> Any:
 def uninstall() -> None:
     """Put back what was there before `install`; without an installed pool, nothing happens.
 
-    The pool is closed; arrays that are alive keep their memory.
+    The pool is closed; arrays that are alive keep their memory. Allowed anywhere, inside a `with` block that sets the
+    thread's own allocator too.
     """
     global _installed
     with _lock:
@@ -129,7 +134,7 @@ def installed() -> Pool | None:
 def default_pool() -> Any:
     """The pool that `umarray.empty` and its like use where there is no other: made when first needed, and kept.
 
-    It has the default limit, and tracks nothing. CuPy's own functions do not use it.
+    It has the default limit, and tracks nothing. CuPy's own functions do not use it. Closed, it is made anew.
 
     Examples
     --------
@@ -138,10 +143,16 @@ def default_pool() -> Any:
     True
     """
     global _default
-    with _lock:
-        if _default is None or _default.driver is not get_driver():
-            _default = pool_class()()
-        return _default
+    if not _usable(_default):
+        made = pool_class()()
+        with _lock:
+            if not _usable(_default):
+                _default = made
+    return _default
+
+
+def _usable(pool: Pool | None) -> bool:
+    return pool is not None and not pool.closed and pool.driver is get_driver()
 
 
 def pool_for(pool: Pool | None) -> Any:
@@ -162,7 +173,8 @@ def record_use(x: Any, *streams: Any) -> None:
     x : array
         An array of `umarray.xp`, any view of it. Call it after the last use on those streams.
     *streams : stream or int
-        CuPy's, PyTorch's, or handles. With none, nothing happens.
+        CuPy's, PyTorch's, or handles, of any device. With none, nothing happens. A default stream is that of the
+        current device, as everywhere in CuPy; another bare handle counts as one of the array's device.
 
     Examples
     --------
@@ -170,24 +182,13 @@ def record_use(x: Any, *streams: Any) -> None:
     >>> um.record_use(um.zeros(3), 0)
     """
     driver = get_driver()
-    handles = [stream_handle(stream) for stream in streams]
+    given = [as_stream(stream) for stream in streams]
     block, device = _block(x)
     deferred.drain()
-    if handles and block is not None:
-        deferred.hold(block, tuple(driver.record(handle, device) for handle in handles))
-
-
-def stream_handle(stream: Any) -> int:
-    """The runtime's handle of a stream of CuPy's (`ptr`), PyTorch's (`cuda_stream`), or an int."""
-    for name in ("ptr", "cuda_stream"):
-        handle = getattr(stream, name, None)
-        if isinstance(handle, int) and not isinstance(handle, bool):
-            return handle
-    if isinstance(stream, bool) or not hasattr(type(stream), "__index__"):
-        raise TypeError(f"a stream must be CuPy's, PyTorch's or an int, not {stream!r}")
-    if stream.__index__() < 0:
-        raise ValueError(f"a stream's handle cannot be {stream!r}")
-    return int(stream.__index__())
+    if given and block is not None:
+        here = driver.current_device()
+        uses = [(handle, here if handle in DEFAULT_STREAMS and on is None else on) for handle, on in given]
+        deferred.hold(block, tuple(driver.record(handle, device if on is None else on) for handle, on in uses))
 
 
 def _block(x: Any) -> tuple[object, int]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from umarray import events
 from umarray.errors import ClosedError, EscapeError, EscapeWarning
@@ -60,7 +61,7 @@ class Epoch:
         self._pool.check_open()
         self._thread = threading.get_ident()
         self._activation = self._pool.track_here() if self._on_escape != "retain" else None
-        self._pool.epochs.begin()
+        self._pool.epochs.begin(self)
         self._since = self._pool.tracker.next_serial
         self._state = "open"
         return self
@@ -75,7 +76,7 @@ class Epoch:
         self._state = "closed"
         pool = self._pool
         with ExitStack() as undo:
-            undo.callback(pool.epochs.end, pool.relay)
+            undo.callback(pool.epochs.end, self, pool.relay)
             if self._activation is not None:
                 undo.callback(self._activation.leave)
             deferred.drain()
@@ -117,22 +118,22 @@ class Epochs:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread = _Depth()
-        self._open = 0
+        self._open: WeakSet[Epoch] = WeakSet()  # one that is dropped open (a generator's) ends with it
         self._told: set[str] = set()
         self.escapes: deque[Escape] = deque(maxlen=MOST_ESCAPES)
 
-    def begin(self) -> None:
+    def begin(self, epoch: Epoch) -> None:
         """Count one in."""
         with self._lock:
-            self._open += 1
+            self._open.add(epoch)
         self._thread.depth = self.depth() + 1
 
-    def end(self, relay: Callable[[], None]) -> None:
+    def end(self, epoch: Epoch, relay: Callable[[], None]) -> None:
         """Count one out; the last of all that overlap calls `relay`."""
         self._thread.depth = self.depth() - 1
         with self._lock:
-            self._open -= 1
-            outermost = self._open == 0
+            self._open.discard(epoch)
+            outermost = not self._open
         if outermost:
             relay()
 

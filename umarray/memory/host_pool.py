@@ -19,17 +19,17 @@ _KINDS = {Mode.MANAGED: Kind.MANAGED, Mode.EXPLICIT: Kind.DEVICE, Mode.HOST: Kin
 class HostBlock:
     """Memory that lives as long as this object. Its finaliser only appends."""
 
-    __slots__ = ("__weakref__", "_owner", "_pool", "_returned", "_slab_offset", "address", "nbytes")
+    __slots__ = ("__weakref__", "_back", "_returned", "address", "nbytes", "owner")
 
     def __init__(self, found: Range, returned: Returned) -> None:
         self.address = found.address
         self.nbytes = found.nbytes
-        self._slab_offset = (found.slab, found.offset)
-        self._owner = found.owner
+        self.owner = found.owner
+        self._back = (found.slab, found.offset, (found.owner,))  # made here: a new tuple may start the collector
         self._returned = returned
 
     def __del__(self) -> None:
-        self._returned.append((*self._slab_offset, (self._owner,)))
+        self._returned.append(self._back)
 
 
 class HostPool(Pool):

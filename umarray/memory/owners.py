@@ -9,6 +9,7 @@ from umarray.drivers.base import Driver
 from umarray.errors import DriverError
 
 PER_THREAD = 2  # the handle of every thread's own default stream
+DEFAULT_STREAMS = (0, 1, PER_THREAD)  # handles that mean a stream of the current device
 
 _thread = threading.local()
 
@@ -33,14 +34,15 @@ class Owner:
         What keeps the stream from being destroyed, so that its handle cannot come back as another stream.
     lasting : bool
         The stream cannot be destroyed while `keep` lives. Otherwise (an external stream) it is never named again
-        and the whole device is waited for instead: recording on a destroyed handle may crash a runtime.
+        and the whole device is waited for instead: recording on a destroyed handle may crash a runtime. Part of
+        what tells owners apart: a set that kept only one of two with the same handle would forget a fence.
     """
 
     device: int
     stream: int
     thread: object = None
     keep: object = field(default=None, compare=False, repr=False)
-    lasting: bool = field(default=True, compare=False)
+    lasting: bool = True
     lane: str = ""
     """Which of a pool's parts carves: its lanes learn their sizes apart."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
 from typing import Any, TypeVar
 
 from umarray.drivers import get_driver
@@ -118,7 +117,8 @@ class Pool:
     def close(self) -> None:
         """Hand out nothing more, and give the arenas back as soon as nothing in them is in use.
 
-        Arrays that are alive stay valid; the pool is kept until the last of them is gone.
+        Arrays that are alive stay valid; the pool is kept until the last of them is gone. A bound `malloc` that CuPy
+        was given before may still hand out what lies free between them, and nothing beyond that.
         """
         if self._closed:
             return
@@ -134,7 +134,10 @@ class Pool:
             return False
         for reserve in list(self._reserves.values()):
             reserve.release()
-        return all(not reserve.slabs for reserve in self._reserves.values())
+        if any(reserve.slabs for reserve in self._reserves.values()):
+            return False
+        self._let_go()
+        return True
 
     def __del__(self) -> None:
         # Only appending is safe here. A pool that never got memory has nothing to keep.
@@ -143,6 +146,8 @@ class Pool:
         if self._made_plain or any(reserve.slabs for reserve in self._reserves.values()):
             self._closed = True
             lingering.keep(self)
+        else:
+            self._let_go()
 
     # Scopes
 
@@ -151,21 +156,19 @@ class Pool:
         self._entries.append(self.activate())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         mine = [entry for entry in self._entries if entry.here()]
         if not mine:
             raise RuntimeError("a pool must be left in the thread that entered it")
         self._entries.remove(mine[-1])
-        mine[-1].leave()
+        mine[-1].leave(with_inner=True)
         if self._scoped and not self._entries:
             self.close()
 
     def activate(self, **how: bool) -> active.Entry:
         """Make this pool the one of the calling thread, until the entry that comes back is left."""
-        before = active.flags(self)
-        return active.enter(self, self._allocating(before._replace(**how)), before._replace(**how))
+        flags = active.flags(self)._replace(**how)
+        return active.enter(self, self._allocating(flags), flags)
 
     def epoch(self, label: str = "epoch", *, on_escape: str = "retain") -> Epoch:
         """A span of the program at whose end the arenas are made whole again.
@@ -177,7 +180,8 @@ class Pool:
         on_escape : {"retain", "warn", "raise"}
             What happens when an array made inside is alive at the end. It always keeps its memory, and the next epoch
             carves around it. "warn" says so once for each line that made some, "raise" is an `EscapeError`, but only
-            where the body succeeded. Both track what the calling thread allocates (all threads where the pool tracks).
+            where the body succeeded. Both see what the calling thread allocates, by the array library where the pool
+            is its current one, else by `umarray.empty` and its like; all threads and ways where the pool tracks.
 
         Examples
         --------
@@ -189,25 +193,22 @@ class Pool:
         """
         return Epoch(self, label, on_escape)
 
-    @contextmanager
-    def persistent(self) -> Iterator[None]:
+    def persistent(self) -> AbstractContextManager[None]:
         """Arrays made in this block, by this thread, live as long as they like: they never count as escapes."""
-        self.check_open()
-        entry = self.activate(persistent=True)
-        try:
-            yield
-        finally:
-            entry.leave()
+        return self._activated(persistent=True)
 
-    @contextmanager
-    def plain(self) -> Iterator[None]:
+    def plain(self) -> AbstractContextManager[None]:
         """Arrays made in this block, by this thread, are plain device memory, for NCCL, MPI and IPC buffers.
 
         On the host, memory is memory.
         """
+        return self._activated(plain=True)
+
+    @contextmanager
+    def _activated(self, **how: bool) -> Iterator[None]:
         self.check_open()
-        self._made_plain = True
-        entry = self.activate(plain=True)
+        self._made_plain |= how.get("plain", False)
+        entry = self.activate(**how)
         try:
             yield
         finally:
@@ -215,7 +216,11 @@ class Pool:
 
     def track_here(self) -> active.Entry | None:
         """Track what the calling thread allocates from here until the entry is left; None where that is done anyway."""
-        return self.activate(tracked=True) if not self.tracking and self.is_current() else None
+        if self.tracking:
+            return None
+        if self.is_current():
+            return self.activate(tracked=True)
+        return active.enter(self, None, active.flags(self)._replace(tracked=True), makes_current=False)
 
     # Asking
 
@@ -225,16 +230,13 @@ class Pool:
         lingering.sweep()
         reserves = list(self._reserves.values())
         tracker = self.tracker if self.tracking else None
-        spans = [
-            (slab.allocation.address, slab.allocation.address + slab.allocation.nbytes)
-            for reserve in reserves
-            for slab in reserve.slabs
-        ]
+        granted = [slab.allocation for reserve in reserves for slab in reserve.slabs]
+        spans = [(arena.address, arena.address + arena.nbytes) for arena in granted]
         return PoolStatistics(
             kind=self.kind.value,
             limit_bytes=sum(reserve.budget.limit for reserve in reserves),
-            arena_bytes=sum(reserve.arena_bytes for reserve in reserves),
-            arenas=sum(len(reserve.slabs) for reserve in reserves),
+            arena_bytes=sum(arena.nbytes for arena in granted),
+            arenas=len(granted),
             carved_bytes=sum(reserve.used_bytes for reserve in reserves),
             current_bytes=self._current_bytes(),
             misses=self._misses,
@@ -277,6 +279,9 @@ class Pool:
 
     def _drop_free(self) -> None:
         """Give carved memory that is free back to the arenas."""
+
+    def _let_go(self) -> None:
+        """Nothing is left to keep. May be called by a finaliser."""
 
     def _in_use(self) -> bool:
         return self._current_bytes() > 0 or self._plain_bytes() > 0

@@ -59,7 +59,7 @@ class Reserve:
     ----------
     returned : deque
         Where a finaliser appends (slab, offset, owners) of a range that nobody uses any more.
-    before_driver : callable or None
+    before_driver : callable
         Called before anything that needs the driver; may raise (a graph capture).
     driver_allocations : int
         Arenas that the driver was asked for, over all time.
@@ -72,7 +72,7 @@ class Reserve:
     ) -> None:
         self.driver, self.kind, self.device, self.budget = driver, kind, device, budget
         self.returned: Returned = deque()
-        self.before_driver: Callable[[int], None] | None = None
+        self.before_driver: Callable[[int], None] = lambda nbytes: None
         self.driver_allocations = 0
         self.carved: dict[Owner, int] = {}
         self.peaks: dict[Owner, int] = {}
@@ -112,7 +112,10 @@ class Reserve:
                 found = self._grow(nbytes, owner, align)
             except OutOfMemory:
                 reclaim(True)
-                found = self.find(nbytes, owner, align) or self._grow(nbytes, owner, align)
+                found = self.find(nbytes, owner, align)
+                if found is None:
+                    self._make_room(nbytes)
+                    found = self._grow(nbytes, owner, align)
         return found
 
     def find(self, nbytes: int, owner: Owner, align: int = UNIT, *, least: int | None = None) -> Range | None:
@@ -149,8 +152,7 @@ class Reserve:
         if not others:
             return
         try:
-            if self.before_driver is not None:
-                self.before_driver(found.nbytes)
+            self.before_driver(found.nbytes)
             for before in others:
                 order_after(self.driver, before, found.owner)
         except BaseException:
@@ -158,8 +160,7 @@ class Reserve:
             raise
 
     def _grow(self, nbytes: int, owner: Owner, align: int) -> Range:
-        if self.before_driver is not None:
-            self.before_driver(nbytes)
+        self.before_driver(nbytes)
         least = nbytes if align <= self.driver.page_size else nbytes + align
         with _guard:
             room = self.budget.limit - self._held
@@ -220,8 +221,8 @@ class Reserve:
             nbytes = slab.arena.give(offset, *owners)
             self.carved[owners[0]] -= nbytes
 
-    def release(self, keep: int = 0) -> int:
-        """Give arenas that nobody uses back to the driver, but for the first `keep` of them; returns the bytes.
+    def release(self) -> int:
+        """Give arenas that nobody uses back to the driver; returns their bytes.
 
         Notes
         -----
@@ -231,18 +232,25 @@ class Reserve:
             if again:
                 return 0
             self._take_in()
-            idle = [slab for slab in self._slabs if slab.arena.whole][keep:]
+            idle = [slab for slab in self._slabs if slab.arena.whole]
             gone = {id(slab) for slab in idle}
             self._slabs = [slab for slab in self._slabs if id(slab) not in gone]
-            self._held -= sum(slab.allocation.nbytes for slab in idle)
-        if any(slab.arena.fence() for slab in idle):
-            devices = {owner.device for slab in idle for owner in slab.arena.fence() if isinstance(owner, Owner)}
-            for device in devices:
-                with suppress(Exception):  # a broken device must not keep the rest from going back
-                    self.driver.synchronize(device=device)
+            nbytes = sum(slab.allocation.nbytes for slab in idle)
+            self._held -= nbytes
+        for device in {owner.device for slab in idle for owner in slab.arena.fence() if isinstance(owner, Owner)}:
+            with suppress(Exception):  # a broken device must not keep the rest from going back
+                self.driver.synchronize(device=device)
         for slab in idle:
             self.driver.free(slab.allocation)
-        return sum(slab.allocation.nbytes for slab in idle)
+        return nbytes
+
+    def _make_room(self, nbytes: int) -> None:
+        """Give back arenas that nobody uses and that are too small one by one, where one in their place would do."""
+        with _guard:
+            idle = sum(slab.allocation.nbytes for slab in self._slabs if slab.arena.whole)
+            fits = idle > 0 and nbytes <= self.budget.limit - self._held + idle
+        if fits:
+            self.release()
 
     def consolidate(self) -> None:
         """Make several idle arenas one: they go back now, and the next growth asks for all of their bytes at once."""

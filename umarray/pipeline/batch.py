@@ -88,6 +88,8 @@ class WritableSlot(_Nest):
 
     @length.setter
     def length(self, value: Any) -> None:
+        if self._closed:
+            raise ClosedError("this slot's pipeline is closed")
         if isinstance(value, bool) or not hasattr(type(value), "__index__"):
             raise TypeError(f"slot.length must be an int, not {value!r}")
         if not 0 <= value.__index__() <= self.capacity:
@@ -96,10 +98,11 @@ class WritableSlot(_Nest):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write into the array at `key`: ``slot["x"] = value`` is ``slot["x"][...] = value`` with the shape checked."""
-        if isinstance(self._data, np.ndarray):
-            self._data[key] = value
+        data = self.data
+        if isinstance(data, np.ndarray):
+            data[key] = value
             return
-        target = self._data[key]
+        target = data[key]
         if not isinstance(target, np.ndarray):
             raise TypeError(f"slot[{key!r}] is no array: only arrays can be written")
         shape = np.shape(value)
@@ -119,8 +122,9 @@ class WritableSlot(_Nest):
         """
         structure = self._layout.structure
         arrays, _ = structure.take(self._data, "slot")
-        for name, ours, found in zip(structure.names("slot"), self._arrays, arrays, strict=True):
+        for at, (ours, found) in enumerate(zip(self._arrays, arrays, strict=True)):
             if ours is not found:
+                name = structure.names("slot")[at]
                 raise ValueError(
                     f"prep replaced {name} by another array, of shape {tuple(found.shape)}: write into it, as in"
                     f" {name}[...] = values (its shape is {ours.shape})"

@@ -15,7 +15,7 @@ from umarray.pipeline.batch import Batch, WritableSlot
 from umarray.pipeline.kernel_lock import kernel_turn
 from umarray.pipeline.layout import Layout
 from umarray.pipeline.report import Clock
-from umarray.pipeline.ring import Job, Ring, Role, Slot, State
+from umarray.pipeline.ring import Job, Lending, Ring, Role, Slot, State
 
 END = object()
 """In the inbox: the source has no more."""
@@ -30,7 +30,7 @@ class Engine:
     Attributes
     ----------
     inbox : SimpleQueue
-        What the iterating thread is told: a `Job` that is ready, a `Slot` that no array refers to any more, END, WAKE.
+        What the iterating thread is told: a `Job` that is ready, a `Lending` that has ended, END, WAKE.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class Engine:
 
         `read` is an event that lies after the last reader of every slot that comes back; without it one is recorded.
         """
-        if isinstance(message, Slot):
-            self.transport.reading.take_back(message)
-            if self.transport.release(message, read or self.mark()):
-                return message
+        if isinstance(message, Lending):
+            self.transport.reading.take_back(message.slot)
+            if self.transport.release(message.slot, read or self.mark()):
+                return message.slot
         elif isinstance(message, Job):
             self.ready.append(message)
         elif message is END:
@@ -136,9 +136,9 @@ class Engine:
         """Wait for the device, then give everything back; slots that arrays refer to when these die."""
         failure: BaseException | None = None
         while not self.inbox.empty():  # slots whose last array died since the last iteration
-            if isinstance(message := self.inbox.get(), Slot):
-                self.transport.reading.take_back(message)
-                message.after = self.mark()
+            if isinstance(message := self.inbox.get(), Lending):
+                self.transport.reading.take_back(message.slot)
+                message.slot.after = self.mark()
         transport = self.transport
         streams = [stream for stream in (transport.stream, transport.back_stream) if stream is not None]
         for stream in streams:

@@ -53,6 +53,7 @@ class Layout:
         if end > LARGEST:
             raise ValueError(f"a slot of like={brief(like)} is 2**63 bytes or more")
         self.offsets = tuple(offsets)
+        self._names = self.structure.names("item")
         self.nbytes = max(end, 1)
         """Bytes that a slot needs; 1 where every array is empty, since no runtime allocates nothing."""
         firsts = [spec.shape[0] for spec in self.specs if spec.shape]
@@ -89,7 +90,7 @@ class Layout:
         """
         arrays, others = self.structure.take(item)
         length: int | None = None
-        for name, array, spec, trims in zip(self.structure.names("item"), arrays, self.specs, self._trims, strict=True):
+        for name, array, spec, trims in zip(self._names, arrays, self.specs, self._trims, strict=True):
             if not isinstance(array, np.ndarray):
                 raise TypeError(f"{name} must be a NumPy array to be copied into a slot, not {type(array).__name__}")
             if trims and array.shape[1:] == spec.shape[1:] and array.ndim and len(array) <= self.capacity:

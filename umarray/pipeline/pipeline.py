@@ -12,6 +12,7 @@ from umarray.drivers import get_driver
 from umarray.errors import ClosedError, PipelineError
 from umarray.pipeline import choose
 from umarray.pipeline.alone import alone
+from umarray.pipeline.arguments import check_count, check_function
 from umarray.pipeline.engine import Engine
 from umarray.pipeline.layout import Layout
 from umarray.pipeline.outbox import Outbox
@@ -98,19 +99,22 @@ class Pipeline:
     ) -> None:
         if not hasattr(type(source), "__iter__") and not hasattr(type(source), "__getitem__"):
             raise TypeError(f"source must be iterable, not {source!r}")
-        for name, function in (("prep", prep), ("compute", compute)):
-            if function is not None and not callable(function):
-                raise TypeError(f"{name} must be a function or None, not {function!r}")
+        check_function("prep", prep)
+        check_function("compute", compute)
         if prep is not None and like is None:
             raise ValueError(
                 "prep needs like=: what a slot holds, such as like={'x': umarray.Spec((64, 784), 'uint8')}"
             )
         if like is not None:
             Layout(like)
-        self._slots = _count("slots", slots, 2, "one to prepare while another computes")
-        self._workers = _count("workers", workers, 1, "one thread that prepares")
+        self._slots = check_count("slots", slots, 2, "one to prepare while another computes")
+        self._workers = check_count("workers", workers, 1, "one thread that prepares")
         if out is not None and as_place(out) is not HOST:
             raise ValueError(f"out must be umarray.HOST or None, not {out!r}")
+        if out is not None and compute is None:
+            raise ValueError(
+                "out=umarray.HOST copies what compute returns: give compute, or use umarray.asnumpy on a batch"
+            )
         self._out = out is not None
         self._driver = get_driver()
         self.transport, self._reason = choose.choose(transport, self._driver)
@@ -153,10 +157,9 @@ class Pipeline:
         -----
         A slot whose memory an array still shares is given back when the last such array dies.
         """
-        self._state = "closed"
         if self._run is not None:
             self._run.finish()
-            self._run = None
+        self._state, self._run = "closed", None
         try:
             self._clock.finish()
         finally:
@@ -175,6 +178,7 @@ class Pipeline:
             self._run.finish()
             self._run = None
             self._clock.finish()
+            self._check_open()  # another thread may have closed it
         if self._used_up:
             raise PipelineError(
                 f"the source {self._source!r} is an iterator and was used by the iteration before: give a list, or"
@@ -267,7 +271,11 @@ class Pipeline:
         """
         self._check_open()
         if self._run is not None and not self._run.finished:
-            raise PipelineError("ideal() runs the stages alone: call it before or after an iteration, not within one")
+            if not self._run.left:
+                raise PipelineError(
+                    "ideal() runs the stages alone: call it before or after an iteration, not within one"
+                )
+            self._run.finish()
         if self._engine is None:
             self._engine = self._open(item if self._like is None else self._like)
         self._clock.wait()
@@ -276,11 +284,3 @@ class Pipeline:
         self._clock.alone = {stage: statistics.median(times[stage] for times in rounds) for stage in rounds[0]}
         self._bytes_alone += self._moved() - moved
         return dict(self._clock.alone)
-
-
-def _count(name: str, value: Any, least: int, why: str) -> int:
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{name} must be an int, not {value!r}")
-    if value.__index__() < least:
-        raise ValueError(f"{name} must be {least} or more ({why}), not {value!r}")
-    return int(value.__index__())

@@ -24,7 +24,8 @@ class Results:
         self._bar = bar
         self._index = 0
         self._pending: Ticket | None = None
-        weakref.finalize(self, _drop, run, bar).atexit = False
+        self._dropped = weakref.finalize(self, _drop, run, bar)
+        self._dropped.atexit = False
 
     def __iter__(self) -> Results:
         return self
@@ -41,6 +42,8 @@ class Results:
         except BaseException:
             if self._bar is not None:
                 self._bar.close()
+            if self._run.finished:
+                self._dropped.detach()  # Python would lose a Ctrl-C that comes within a finaliser
             raise
 
     def _step_out(self, outbox: Outbox) -> Any:

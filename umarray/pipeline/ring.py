@@ -24,6 +24,8 @@ from umarray.errors import PipelineError
 class State(Enum):
     """What a slot is doing."""
 
+    __hash__ = object.__hash__  # Enum's own runs Python code, for each move of each slot
+
     FREE = "free"
     """In its ring's queue; to be written once `Slot.after` is done."""
     FILLING = "filling"
@@ -40,6 +42,8 @@ class State(Enum):
 
 class Role(Enum):
     """Who hands a slot on."""
+
+    __hash__ = object.__hash__
 
     PREP = "prep"
     TRANSFER = "transfer"
@@ -70,6 +74,20 @@ class Lease:
 
 
 @final
+class Lending(weakref.ref[Lease]):
+    """A reference to a lease, which is put into a queue when the lease ends.
+
+    Notes
+    -----
+    The queue's own `put` is the callback, so that no Python code runs there: Python loses the exception of a signal,
+    such as Ctrl-C, that comes within a finaliser's code, and a lease ends at each step.
+    """
+
+    __slots__ = ("slot",)
+    slot: Slot
+
+
+@final
 class Slot:
     """Memory for one batch, and its state.
 
@@ -89,9 +107,8 @@ class Slot:
         self.after: Event | None = None
         self.batch = -1
         self._memory = [allocation]
-        # Finalizers and not references with callbacks: these also run when all of this is garbage together.
-        self._lease: weakref.finalize[..., Lease] | None = None
-        self._writer: weakref.finalize[..., Lease] | None = None
+        self._lease: Lending | None = None
+        self._writer: weakref.ref[Lease] | None = None
 
     def go(self, to: State, by: Role) -> None:
         """Change the state; an illegal change is a fault of umarray's own and raises `PipelineError`."""
@@ -101,7 +118,12 @@ class Slot:
 
     def held(self) -> bool:
         """Whether an array over the slot is alive, of a batch or of `prep`."""
-        return any(lease is not None and lease.alive for lease in (self._lease, self._writer))
+        return bool(self.leases())
+
+    def leases(self) -> list[Lease]:
+        """What the arrays hold that are over the slot."""
+        found = [reference() for reference in (self._lease, self._writer) if reference is not None]
+        return [lease for lease in found if lease is not None]
 
 
 @dataclass(slots=True)
@@ -127,7 +149,7 @@ class Ring:
     nbytes, count : int
         Bytes of a slot, and how many.
     returned : SimpleQueue
-        Where a slot is put when the last array of a lending has died.
+        Where a `Lending` is put when its last array has died.
 
     Raises
     ------
@@ -141,7 +163,6 @@ class Ring:
         self._driver = driver
         self._device = device
         self._returned = returned
-        self._closed = False
         self.kind = kind
         self.slots: list[Slot] = []
         self.lent: set[Slot] = set()
@@ -177,26 +198,24 @@ class Ring:
         self.free.put(slot)
 
     def lend(self, slot: Slot, batch: int) -> Array:
-        """The slot's bytes as an array; when it and every view of it are gone, the slot is put into `returned`."""
+        """The slot's bytes as an array; when it and every view of it are gone, its lending is put into `returned`."""
         slot.go(State.LENT, Role.CALLER)
         lease = Lease()
         slot.batch = batch
-        slot._lease = weakref.finalize(lease, self._come_back, slot)
-        slot._lease.atexit = False
+        slot._lease = Lending(lease, self._returned.put)
+        slot._lease.slot = slot
         self.lent.add(slot)
         try:
             return self._driver.as_array(slot.address, slot.nbytes, lease, self._device)
         except BaseException:
-            slot._lease.detach()  # the traceback keeps the lease
-            self.take_back(slot)
+            self.take_back(slot)  # the traceback keeps the lease
             self.put(slot, Role.CALLER, slot.after)
             raise
 
     def writer(self, slot: Slot) -> Lease:
         """What the arrays hold that `prep` writes the slot by; they outlive the ring as a batch's do."""
         lease = Lease()
-        slot._writer = weakref.finalize(lease, self._orphaned, slot)
-        slot._writer.atexit = False
+        slot._writer = weakref.ref(lease)
         return lease
 
     def take_back(self, slot: Slot) -> None:
@@ -204,14 +223,9 @@ class Ring:
         self.lent.discard(slot)
         slot._lease = None
 
-    def _come_back(self, slot: Slot) -> None:
-        # May run inside the garbage collector, under any lock: so no driver call here, and no Python lock.
-        if not self._closed:
-            self._returned.put(slot)
-        self._orphaned(slot)
-
     def _orphaned(self, slot: Slot) -> None:
-        if self._closed and slot._memory and not slot.held():
+        # May run inside the garbage collector, under any lock: so no driver call here, and no Python lock.
+        if slot._memory and not slot.held():
             try:
                 _thread.start_new_thread(self._release_late, (slot,))
             except RuntimeError:  # the interpreter is ending, and the memory with it
@@ -235,10 +249,13 @@ class Ring:
         -----
         Nothing may be queued on the device for them: the caller has waited.
         """
-        self._closed = True
         failure: BaseException | None = None
         for slot in self.slots:
-            if not slot.held():
+            leases = slot.leases()
+            # Finalizers and not references with callbacks: these also run when all of this is garbage together.
+            for lease in leases:
+                weakref.finalize(lease, self._orphaned, slot).atexit = False
+            if not leases:
                 try:
                     self._release(slot)
                 except BaseException as error:

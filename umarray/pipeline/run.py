@@ -1,38 +1,35 @@
 """One iteration of a pipeline: its threads, and the steps of the thread that iterates.
 
-Preparation threads take a free slot, then the next item (in this order and one at a time, so that the items under way
-are always the oldest ones), prepare it, and hand it on in the order of the items: to the transfer thread, or where
-nothing travels straight to the inbox. The iterating thread waits in one place only, for the inbox. Whoever fails first
-is the one whose error is kept; every waiting place is woken then, and what is running ends by itself.
+What the preparation threads (`feed`) hand on goes to the transfer thread, or where nothing travels straight to the
+inbox. The iterating thread waits in one place only, for the inbox. Whoever fails first is the one whose error is kept;
+every waiting place is woken then, and what is running ends by itself.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from queue import Empty, SimpleQueue
-from time import perf_counter
 from typing import Any, final
 
 from umarray.drivers.base import Event, Mode
-from umarray.errors import PipelineError
+from umarray.errors import ClosedError, ForkedProcess, PipelineError
 from umarray.pipeline.batch import Batch
 from umarray.pipeline.engine import END, WAKE, Engine
+from umarray.pipeline.feed import Feed
+from umarray.pipeline.first_error import FirstError
 from umarray.pipeline.kernel_lock import kernel_turn
-from umarray.pipeline.lanes import InOrder, Lane
-from umarray.pipeline.ring import Job, Role, Slot, State
-
-SOURCE_PATIENCE = 0.5
-"""Seconds that the end waits for a source that is being read; its thread ends later, without touching a slot."""
+from umarray.pipeline.lanes import Lane
+from umarray.pipeline.ring import Job, Slot
 
 SIGNALS = 0.5
 """Seconds after which a wait begins anew: a signal that came just before the thread slept is seen only then."""
 
-
-class _Worker(threading.Thread):
-    stage = "source"
+CUT_OFF = "this iteration is over: its pipeline was closed or iterated anew before its end"
+WITHIN = "a pipeline cannot be closed or iterated by its own source, prep or compute: leave the loop over it first"
 
 
 @final
@@ -48,15 +45,13 @@ class Run:
         empty: Callable[[], Exception],
     ) -> None:
         self._engine = engine
-        self._items = items
         self._compute = compute
-        self._empty = empty
-        self._count = 0
-        self._exhausted = False
         self._stopping = False
-        self._error: BaseException | None = None
-        self._turn = threading.Lock()
-        self._failing = threading.Lock()
+        self._failure = FirstError()
+        self._using = threading.RLock()  # by the thread that iterates; another one may close the pipeline
+        self._computing = False
+        self._over = False  # whether its end has come out: all results, or an error
+        self._process = os.getpid()
         self._at = -1
         self._current: tuple[Batch, Event] | None = None
         self.finished = False
@@ -71,58 +66,20 @@ class Run:
             self._back = Lane("back", work, fail, engine.driver, transport.back_stream, transport.device)
         # Of this iteration alone, so that a late `stop` cannot reach the next one.
         self._queues: list[SimpleQueue[Slot | None]] = []
-        self._order: InOrder[Any] = InOrder(self._arrive if self._transfer is None else self._transfer.put)
-        self._workers = [
-            _Worker(target=self._prepare, name=f"umarray-prep-{number}", daemon=True) for number in range(workers)
-        ]
+        out = self._arrive if self._transfer is None else self._transfer.put
+        self._feed = Feed(engine, items, workers, out, self.fail, empty)
 
     def start(self) -> None:
         """Start the threads."""
         self._engine.restart()
         self._queues = [ring.free for ring in self._engine.rings()]
         try:
-            for thread in (self._transfer, self._back, *self._workers):
+            for thread in (self._transfer, self._back, self._feed):
                 if thread is not None:
                     thread.start()
         except BaseException:
             self.finish()
             raise
-
-    # Preparation threads
-
-    def _prepare(self) -> None:
-        engine, ring, stage, index = self._engine, self._engine.transport.writing, "source", -1
-        worker = threading.current_thread()
-        assert isinstance(worker, _Worker)
-        try:
-            while True:
-                worker.stage = stage = "source"
-                with self._turn:
-                    slot = None if self._exhausted else ring.take()
-                    if slot is None:
-                        return
-                    slot.go(State.FILLING, Role.PREP)
-                    index = self._count
-                    start = perf_counter()
-                    try:
-                        item = next(self._items)
-                    except StopIteration:
-                        if index == 0:
-                            raise self._empty() from None
-                        self._exhausted = True
-                        ring.put(slot, Role.PREP, slot.after)
-                        self._order.put(index, END)
-                        return
-                    if self._stopping:
-                        return
-                    worker.stage = stage = "prep"
-                    self._count += 1
-                    engine.clock.ran("source", index, start, perf_counter())
-                job = engine.write(slot, item, index)
-                del item
-                self._order.put(index, job)
-        except BaseException as error:
-            self.fail(stage, index, error)
 
     # Transfer thread, or a preparation thread where nothing travels
 
@@ -141,20 +98,13 @@ class Run:
 
     def fail(self, stage: str, index: int, error: BaseException) -> None:
         """Keep the error if it is the first one, and wake everyone."""
-        with self._failing:
-            if self._error is None and not self._stopping:
-                if isinstance(error, StopIteration):  # would end the loop as if all were well
-                    error, cause = PipelineError(f"{stage} raised StopIteration"), error
-                    error.__cause__ = cause
-                if hasattr(error, "add_note"):
-                    where = f" of batch {index}" if index >= 0 else ""
-                    error.add_note(f"raised in the stage {stage!r}{where} of an umarray.Pipeline")
-                self._error = error
+        if not self._stopping:
+            self._failure.keep(stage, index, error)
         self.stop()
 
     def stop(self) -> None:
         """Wake everyone to end. Takes no lock."""
-        self._stopping = True
+        self._stopping = self._feed.stopping = True
         for queue in self._queues:
             queue.put(None)
         if self._transfer is not None:
@@ -163,36 +113,62 @@ class Run:
 
     # The thread that iterates
 
+    @property
+    def left(self) -> bool:
+        """Whether nobody takes results any more: the loop was left, or an error ended it."""
+        return self._stopping
+
     def step(self) -> Any:
-        """The next result, or batch. StopIteration at the end; the first error of any stage, once."""
-        if self.finished or (self._stopping and self._error is None):
-            self.finish()
+        """The next result, or batch. StopIteration at the end; the first error of any stage, once.
+
+        Raises
+        ------
+        ClosedError
+            The pipeline was closed or iterated anew in the meantime: this is not the end of the source.
+        ForkedProcess
+            The threads are another process's.
+        """
+        if os.getpid() != self._process:
+            raise ForkedProcess(
+                "this iteration's threads stayed in the parent process: iterate in the process that began"
+            )
+        with self._using:
+            return self._step()
+
+    def _step(self) -> Any:
+        if self._computing:
+            raise PipelineError(WITHIN)
+        if self._over:
             raise StopIteration
+        if self.finished:  # the inbox is another iteration's by now
+            self._over = True
+            raise ClosedError(CUT_OFF)
         try:
             self._retire()
             job = self._receive()
             if job is not None:
                 return self._consume(job)
         except Exception as error:
-            if error is not self._error:
+            if error is not self._failure.error:
                 self.fail("compute", self._at, error)
-            self._raise()
+            self._end()
+            raise
         except BaseException as error:  # Ctrl-C comes out at once; `finish` follows
-            if error is self._error:
-                self._raise()
+            self._over = True
+            if error is self._failure.error:
+                self._end()
             self.stop()
             raise
-        self.finish()
-        if self._error is not None:  # the last slots could not be brought home
-            self._raise()
+        self._end()
         raise StopIteration
 
-    def _raise(self) -> None:
-        self.finish()
-        error, self._error = self._error, None
+    def _end(self) -> None:
+        self._over = True
+        self._finish()
+        error = self._failure.take()
         try:
-            assert error is not None
-            raise error
+            if error is not None:
+                raise error
         finally:
             del error
 
@@ -200,8 +176,10 @@ class Run:
         engine = self._engine
         while True:
             self._drain()
-            if self._error is not None:
-                raise self._error
+            if self._failure.error is not None:
+                raise self._failure.error
+            if self._stopping:
+                raise ClosedError(CUT_OFF)
             if engine.ready:
                 return engine.ready.popleft()
             if engine.ended:
@@ -231,12 +209,15 @@ class Run:
         if self._compute is None:
             self._current = (batch, start)
             return batch
+        self._computing = True
         try:
             with kernel_turn() if engine.driver.mode is Mode.HOST else nullcontext():
                 result = self._compute(batch)
         except BaseException:
             batch.close()  # the traceback keeps it
             raise
+        finally:
+            self._computing = False
         del batch
         self._computed(job.index, start)
         return result
@@ -274,10 +255,31 @@ class Run:
     def finish(self) -> None:
         """End every thread, and take back what is not held. May be called again where it was interrupted.
 
+        Raises
+        ------
+        PipelineError
+            Called by what must end first: the pipeline's own source, prep or compute.
+
         Notes
         -----
-        Waits for preparation that runs, as a thread cannot be ended from outside, and not for a source that is read.
+        Safe from any thread. Waits for compute and preparation that run, as a thread cannot be ended from outside, and
+        not for a source that is read.
         """
+        if self.finished or os.getpid() != self._process:  # a forked child has no threads to end
+            return
+        if self._feed.current():
+            raise PipelineError(WITHIN)
+        if not self._using.acquire(blocking=False):
+            self.stop()  # the thread that iterates lets go then
+            self._using.acquire()
+        try:
+            if self._computing:
+                raise PipelineError(WITHIN)
+            self._finish()
+        finally:
+            self._using.release()
+
+    def _finish(self) -> None:
         if self.finished:
             return
         self._attempt(self._retire)
@@ -285,11 +287,7 @@ class Run:
             self._back.stop()
             self._back.join()
         self.stop()
-        for worker in self._workers:
-            while worker.is_alive():
-                worker.join(SOURCE_PATIENCE)
-                if worker.stage == "source":
-                    break
+        self._feed.join()
         if self._transfer is not None:
             self._transfer.join()
         self._attempt(self._drain)

@@ -55,7 +55,7 @@ class Spec:
         if kind.hasobject or kind.itemsize == 0:
             raise TypeError(f"dtype {kind!r} cannot lie in a slot: its elements have no fixed bytes")
         object.__setattr__(self, "shape", tuple(side.__index__() for side in sides))
-        object.__setattr__(self, "dtype", kind)
+        object.__setattr__(self, "dtype", kind.newbyteorder("="))  # CuPy reads the device's order, whatever it is told
         if self.nbytes > LARGEST:
             raise ValueError(f"a Spec of shape {self.shape} and dtype {kind} is 2**63 bytes or more")
 

@@ -18,6 +18,7 @@ import numpy as np
 from umarray import events, settings
 from umarray.drivers import get_driver
 from umarray.drivers.base import Array, Driver, Kind
+from umarray.drivers.streams import as_stream
 from umarray.errors import ClosedError, UnusedScopeWarning
 from umarray.places import HOST
 from umarray.residency.callers import calling_line
@@ -25,7 +26,6 @@ from umarray.residency.prefetching import Job, issue
 from umarray.residency.shadow import HostArray, Shadow, laid_over
 from umarray.residency.spans import layout_of, spans_of
 from umarray.residency.state import state_of
-from umarray.residency.streams import as_stream
 from umarray.residency.tally import Tally
 
 _MODES = ("r", "w", "r+")

@@ -7,6 +7,7 @@ from typing import Any
 
 from umarray.drivers import get_driver
 from umarray.drivers.base import Advice, Array, check_place
+from umarray.drivers.streams import as_stream
 from umarray.places import HOST, Device, Host, Place, as_place
 from umarray.residency.callers import calling_line
 from umarray.residency.ledger import Topic, Value
@@ -14,7 +15,6 @@ from umarray.residency.prefetching import Job, issue, issue_quietly
 from umarray.residency.scope import Scope, look_up
 from umarray.residency.spans import Spans, arrays_in
 from umarray.residency.state import State, state_of
-from umarray.residency.streams import as_stream
 from umarray.residency.tally import Tally
 
 

@@ -12,10 +12,12 @@
 namespace hipemu::advice {
 namespace {
 
-// One entry a page of the whole space, made by the system as it is touched.
+constexpr size_t UNIT = 4096;
+
+// One entry a unit of the whole space, made by the system as it is touched.
 Hint* hints() {
   static Hint* const all = [] {
-    const size_t bytes = Space::get().size() / config().page * sizeof(Hint);
+    const size_t bytes = Space::get().size() / UNIT * sizeof(Hint);
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) std::abort();
     return static_cast<Hint*>(memory);
@@ -28,7 +30,7 @@ struct Pages {
 };
 
 Pages pages_of(size_t offset, size_t bytes) {
-  return {offset / config().page, (offset + bytes + config().page - 1) / config().page};
+  return {offset / UNIT, (offset + bytes + UNIT - 1) / UNIT};
 }
 
 std::mutex& mutex() {
@@ -38,7 +40,19 @@ std::mutex& mutex() {
 
 }  // namespace
 
-Hint& hint(size_t page) { return hints()[page]; }
+Hint hint(size_t page) {
+  const size_t parts = config().page / UNIT;
+  const Hint* part = hints() + page * parts;
+  Hint all = *part;
+  for (size_t i = 1; i < parts; ++i) {
+    const Hint& other = part[i];
+    if (other.preferred != all.preferred) all.preferred = 0;
+    all.accessed_by = static_cast<uint16_t>(all.accessed_by & other.accessed_by);
+    all.read_mostly = all.read_mostly && other.read_mostly;
+    all.coarse_grain = all.coarse_grain && other.coarse_grain;
+  }
+  return all;
+}
 
 void forget(size_t offset, size_t bytes) {
   const std::lock_guard<std::mutex> held(mutex());

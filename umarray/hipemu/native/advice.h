@@ -1,4 +1,7 @@
-// What a program has said about pages: advice and the last prefetch, page by page. What is done with it is residency's.
+// What a program has said about pages: advice and the last prefetch. What is done with it is residency's.
+//
+// Kept for each 4 KiB, as a real driver does, however large the pages that migrate are here. A migrating page follows
+// only what all of its parts say: advice on a part of one is remembered and read back, but moves nothing.
 //
 // Reading a range back follows the runtime's documentation: read-mostly is 1 only if every page has it; a preferred
 // or last prefetch location that differs between pages reads as "invalid device"; accessed-by lists the devices that
@@ -25,7 +28,8 @@ struct Hint {
   bool accessed(int place) const { return accessed_by >> (place + 1) & 1; }
 };
 
-Hint& hint(size_t page);  // page = offset / config().page
+// What holds for all of a migrating page; page = offset / config().page.
+Hint hint(size_t page);
 
 void forget(size_t offset, size_t bytes);
 void set(size_t offset, size_t bytes, hipMemoryAdvise advice, int place);

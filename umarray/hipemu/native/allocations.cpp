@@ -6,6 +6,7 @@
 #include "config.h"
 #include "device.h"
 #include "errors.h"
+#include "faults.h"
 #include "residency.h"
 #include "space.h"
 #include "stream.h"
@@ -43,6 +44,7 @@ void open_views(const Allocation& a) {
     return;
   }
   if (migrates(a)) {
+    faults::watch();
     residency::begin(a.offset, a.rounded);
     return;
   }

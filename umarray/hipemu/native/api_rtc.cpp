@@ -1,8 +1,8 @@
 // hiprtc*: kernel source to a shared object, by g++.
 //
 // The code handed out is the shared object's bytes, so that CuPy's disk cache keeps it. Flags are the emulator's own;
-// of the caller's only -D, -U, -I, -std and -include matter. Arithmetic is kept strict (no contraction, wrapping integers), so that
-// results are NumPy's.
+// of the caller's only -D, -U, -I and -include matter. Arithmetic is kept strict (no contraction, wrapping integers),
+// so that results are NumPy's.
 #include <atomic>
 #include <cstring>
 #include <filesystem>

@@ -4,9 +4,9 @@
 // fiber is left, and another fiber goes on beginning threads. So a kernel without barriers needs one fiber, and one
 // with them as many as there are threads: no analysis of the source, and no cost where nothing waits.
 //
-// When every live thread waits, someone is released: first the threads that wait at a warp operation, warp by warp
-// (they are the active lanes of their wavefront), and if there are none, all those at the block barrier. Threads that
-// have returned count for nothing, as on the device. So there is no deadlock.
+// When every live thread waits, someone is released: first those that wait at a warp operation, in each warp the ones
+// at the earliest line (the active lanes of a diverged wavefront), and if there are none, all those at the block
+// barrier. Threads that have returned count for nothing, as on the device. So there is no deadlock.
 //
 // Not modelled: blocks that wait for other blocks of the same grid, and threads that spin until another thread of the
 // block does something without a barrier. Both would wait for ever.
@@ -14,8 +14,11 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -70,6 +73,7 @@ struct Fiber {
   hipemu_index thread{};
   uint32_t linear = 0;
   Waits waits = Waits::nothing;
+  int site = 0;
 };
 
 struct Value {
@@ -105,7 +109,8 @@ thread_local Runner* runner = nullptr;
 Fiber* fresh(Runner* r) {
   if (r->used == r->fibers.size()) {
     auto fiber = std::make_unique<Fiber>();
-    void* memory = mmap(nullptr, STACK + GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* memory = mmap(nullptr, STACK + GUARD, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED) std::abort();
     mprotect(memory, GUARD, PROT_NONE);  // an overflow is an illegal address, not another thread's data
     fiber->stack = static_cast<char*>(memory);
@@ -132,19 +137,29 @@ void resume(Runner* r, Fiber* fiber) {
   if (fiber->waits != Waits::nothing) r->waiting.push_back(fiber);
 }
 
-void wait(Waits what) {
+void wait(Waits what, int site = 0) {
   Runner* r = runner;
   Fiber* fiber = r->current;
   fiber->thread = r->block.thread;
   fiber->linear = r->block.linear;
   fiber->waits = what;
+  fiber->site = site;
   hipemu_switch(&fiber->pointer, r->scheduler);
 }
 
 // Picks whom to release out of those that wait; the others go on waiting.
 std::vector<Fiber*> pick(Runner* r) {
   std::vector<Fiber*> chosen, rest;
-  for (Fiber* fiber : r->waiting) (fiber->waits == Waits::warp ? chosen : rest).push_back(fiber);
+  int earliest[MOST / LANES];
+  std::fill(std::begin(earliest), std::end(earliest), INT_MAX);
+  for (const Fiber* fiber : r->waiting) {
+    int& site = earliest[fiber->linear / LANES];
+    if (fiber->waits == Waits::warp && fiber->site < site) site = fiber->site;
+  }
+  for (Fiber* fiber : r->waiting) {
+    const bool now = fiber->waits == Waits::warp && fiber->site == earliest[fiber->linear / LANES];
+    (now ? chosen : rest).push_back(fiber);
+  }
   if (chosen.empty()) chosen.swap(rest);
   std::memset(r->active, 0, sizeof r->active);
   for (const Fiber* fiber : chosen) {
@@ -199,9 +214,9 @@ using namespace hipemu::block;
 
 HIPEMU_EXPORT void hipemu_barrier() { wait(Waits::block); }
 
-HIPEMU_EXPORT void hipemu_warp_leave(const void* value, unsigned size) {
+HIPEMU_EXPORT void hipemu_warp_leave(const void* value, unsigned size, int site) {
   if (size) std::memcpy(runner->left[runner->block.linear].bytes, value, size);
-  wait(Waits::warp);
+  wait(Waits::warp, site);
 }
 
 HIPEMU_EXPORT const void* hipemu_warp_value(unsigned lane) {

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "report.h"
+
 namespace hipemu {
 namespace {
 
@@ -62,7 +64,11 @@ Config read() {
 }  // namespace
 
 const Config& config() {
-  static const Config* const made = new Config(read());
+  static const Config* const made = [] {
+    auto* c = new Config(read());
+    if (c->report) std::atexit(report::print);
+    return c;
+  }();
   return *made;
 }
 

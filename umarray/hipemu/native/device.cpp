@@ -144,7 +144,9 @@ hipError_t attribute_value(int number, int device, int* value) {
     case attribute::PciDomainID: *value = p.pciDomainID; break;
     case attribute::MaxRegistersPerBlock: *value = p.regsPerBlock; break;
     case attribute::MaxSharedMemoryPerBlock: *value = static_cast<int>(p.sharedMemPerBlock); break;
-    case attribute::MaxSharedMemoryPerMultiprocessor: *value = static_cast<int>(p.maxSharedMemoryPerMultiProcessor); break;
+    case attribute::MaxSharedMemoryPerMultiprocessor:
+      *value = static_cast<int>(p.maxSharedMemoryPerMultiProcessor);
+      break;
     case attribute::TccDriver: *value = p.tccDriver; break;
     case attribute::TextureAlignment: *value = static_cast<int>(p.textureAlignment); break;
     case attribute::TexturePitchAlignment: *value = static_cast<int>(p.texturePitchAlignment); break;

@@ -1,7 +1,7 @@
 // Page faults by signal: SIGSEGV on a closed page of a view becomes a migration, or the program's own crash.
 //
-// The handler is put in place when the first memory is reserved, and again whenever something else has taken its
-// place (faulthandler does): a worker looks before each operation. What was there before is called for faults that are
+// The handler is put in place when managed memory is made, and again whenever something else has taken its place
+// (faulthandler does): a worker looks before each operation. What was there before is called for faults that are
 // not ours.
 #pragma once
 

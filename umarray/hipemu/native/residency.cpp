@@ -66,7 +66,7 @@ void let_go(size_t index, int place) {
 // The mappings that stand by advice, for where the page is now.
 void map_accessed_by(size_t index) {
   Page& p = page(index);
-  const advice::Hint& hint = advice::hint(index);
+  const advice::Hint hint = advice::hint(index);
   const uint16_t before = p.mapped;
   p.mapped = 0;
   if (!p.home) return;
@@ -172,7 +172,7 @@ void make(size_t index, int place, Changes* changes) {
 
 void serve(size_t index, int place, bool write, Changes* changes) {
   Page& p = page(index);
-  const advice::Hint& hint = advice::hint(index);
+  const advice::Hint hint = advice::hint(index);
   const int preferred = hint.preferred_place();
   if (!p.home) {
     const bool elsewhere = preferred != hipInvalidDeviceId && reachable(place, preferred);

@@ -16,6 +16,9 @@
 // Accessed-by devices are given their mapping at once, when the advice is set and after each migration. A first touch
 // makes the page at the preferred location, else where it is touched.
 //
+// Not seen: a kernel that follows a pointer stored in memory to a page that is on the host. Such a pointer is an
+// address of the host's view, which is open there, so the page is reached where it is, with no fault or migration.
+//
 // Where this departs from today's ROCm: its kernel driver does not make copies for read-mostly (the runtime's
 // documentation promises them), and eviction there is by buffer, here by page in the order of migration or prefetch
 // (touches of a mapped page are not seen, so there is no true LRU).

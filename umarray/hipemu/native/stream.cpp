@@ -1,5 +1,6 @@
 #include "stream.h"
 
+#include <algorithm>
 #include <map>
 #include <thread>
 
@@ -29,6 +30,7 @@ struct Table {
   std::mutex order;
   std::map<Stream*, StreamPtr> by_handle;
   std::map<int, StreamPtr> defaults;
+  std::vector<Mark> draining;  // last work of destroyed streams: the device is not idle before it is done
 };
 
 Table& table() {
@@ -89,6 +91,7 @@ struct ThreadStreams {
       {
         const std::lock_guard<std::mutex> held(table().order);
         table().by_handle.erase(stream.get());
+        table().draining.push_back({stream, stream->submitted.load()});
       }
       close(stream);
     }
@@ -170,6 +173,10 @@ hipError_t destroy(hipStream_t handle) {
     // While work is queued the default stream must still see it: the entry goes when the last work is done.
     table().by_handle.erase(found);
     Mark last{stream, stream->submitted.load()};
+    auto& draining = table().draining;
+    draining.erase(std::remove_if(draining.begin(), draining.end(), [](const Mark& m) { return m.done(); }),
+                   draining.end());
+    if (!last.done()) draining.push_back(last);
     if (!last.done() && stream->blocking()) {
       const StreamPtr main = default_of(stream->device);
       push(main, {[] {}, {last}, true});
@@ -198,6 +205,9 @@ void wait_device(int device) {
     }
     const auto main = table().defaults.find(device);
     if (main != table().defaults.end()) add_if_busy(main->second, &marks);
+    for (const Mark& mark : table().draining) {
+      if (mark.stream->device == device && !mark.done()) marks.push_back(mark);
+    }
   }
   for (const Mark& mark : marks) mark.wait();
 }

@@ -180,7 +180,8 @@ bool is_flat(const std::string& text, const std::vector<Found>& kernels) {
 
 // extern __shared__ T name[];  ->  a pointer in a function, a stand-in object outside one.
 void rewrite_shared(std::string* source, std::string* text) {
-  static const std::regex pattern(R"(extern\s+((?:__align__|__attribute__)\s*\([^;]*?\)+\s*)?__shared__\s+([^;\[]+?)\b(\w+)\s*\[\s*\]\s*;)");
+  static const std::regex pattern(R"(extern\s+((?:__align__|__attribute__)\s*\([^;]*?\)+\s*)?)"
+                                  R"(__shared__\s+([^;\[]+?)\b(\w+)\s*\[\s*\]\s*;)");
   std::smatch match;
   size_t from = 0;
   while (true) {

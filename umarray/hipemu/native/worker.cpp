@@ -46,7 +46,8 @@ void run(int device, const std::function<void()>& work) {
   } else {
     inside = false;
     const std::string who = kernel.empty() ? "a copy" : "kernel " + kernel;
-    errors::stick(static_cast<hipError_t>(crash_code), who + ": " + crash_text + " (device " + std::to_string(device) + ")");
+    const std::string where = " (device " + std::to_string(device) + ")";
+    errors::stick(static_cast<hipError_t>(crash_code), who + ": " + crash_text + where);
   }
   kernel.clear();
   faults::finish_operation(device);

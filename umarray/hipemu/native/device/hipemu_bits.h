@@ -47,7 +47,9 @@ inline long long __mul64hi(long long a, long long b) {
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
-inline unsigned __sad(int a, int b, unsigned c) { return (a > b ? unsigned(a) - unsigned(b) : unsigned(b) - unsigned(a)) + c; }
+inline unsigned __sad(int a, int b, unsigned c) {
+  return (a > b ? unsigned(a) - unsigned(b) : unsigned(b) - unsigned(a)) + c;
+}
 inline int __hadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b) >> 1); }
 inline unsigned __uhadd(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) + b) >> 1); }
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {

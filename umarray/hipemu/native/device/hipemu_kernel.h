@@ -38,8 +38,9 @@ extern "C" {
 extern __thread hipemu_block* hipemu_current __attribute__((tls_model("initial-exec")));
 
 // Wait for all live threads of the block; for the live threads of the warp, leaving a value for them to read.
+// `site` is the line of the source: diverged lanes are told apart by it.
 void hipemu_barrier();
-void hipemu_warp_leave(const void* value, unsigned size);
+void hipemu_warp_leave(const void* value, unsigned size, int site);
 const void* hipemu_warp_value(unsigned lane);
 uint64_t hipemu_warp_active();
 // Wait for the block, and reduce what its threads passed: 0 count of nonzero, 1 and, 2 or.

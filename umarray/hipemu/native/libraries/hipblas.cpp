@@ -55,14 +55,16 @@ Status status(int code) { return code ? EXECUTION_FAILED : OK; }
 constexpr int COLUMN_MAJOR = 102;
 
 template <class V>
-void gemm(int ta, int tb, int m, int n, int k, V alpha, const V* a, int lda, const V* b, int ldb, V beta, V* c, int ldc) {
+void gemm(int ta, int tb, int m, int n, int k, V alpha, const V* a, int lda, const V* b, int ldb, V beta, V* c,
+          int ldc) {
   if (m <= 0 || n <= 0) return;
   if constexpr (std::is_floating_point_v<V>) {
     using F = void(int, int, int, int, int, int, V, const V*, int, const V*, int, V, V*, int);
     static F* const f = openblas::find<F>(std::is_same_v<V, float> ? "cblas_sgemm" : "cblas_dgemm");
     if (f) return f(COLUMN_MAJOR, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   } else {
-    using F = void(int, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*, void*, int);
+    using P = const void*;
+    using F = void(int, int, int, int, int, int, P, P, int, P, int, P, void*, int);
     static F* const f = openblas::find<F>(std::is_same_v<V, c64> ? "cblas_cgemm" : "cblas_zgemm");
     if (f) return f(COLUMN_MAJOR, ta, tb, m, n, k, &alpha, a, lda, b, ldb, &beta, c, ldc);
   }
@@ -277,7 +279,9 @@ Status queue_trsm(void* handle, int side, int fill, int op, int diagonal, int m,
     const bool left = side == 141, unit = diagonal == 132;
     const ptrdiff_t order = left ? m : n, others = left ? n : m;
     // Element (i, j) of the triangle that op makes of A; from the right, X A = B is A^T X^T = B^T.
-    const auto at = [&](ptrdiff_t i, ptrdiff_t j) { return left ? blas::element(a, lda, op, i, j) : blas::element(a, lda, op, j, i); };
+    const auto at = [&](ptrdiff_t i, ptrdiff_t j) {
+      return left ? blas::element(a, lda, op, i, j) : blas::element(a, lda, op, j, i);
+    };
     const bool upper = (fill == 121) == ((op == blas::N) == left);
     for (ptrdiff_t r = 0; r < others; ++r) {
       const auto x = [&](ptrdiff_t i) -> V& { return left ? b[i + r * ldb] : b[r + i * ldb]; };
