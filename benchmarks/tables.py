@@ -59,8 +59,8 @@ def _allocators(rows: list[Result]) -> str:
 
     timed = [row for row in rows if "ratio" in row]
     caption = (
-        "Allocation (`python -m benchmarks.allocators`): time over CuPy's `MemoryPool(malloc_managed)`, then the memory\n"
-        "reserved over the peak of what was alive."
+        "Allocation (`python -m benchmarks.allocators`): time over CuPy's `MemoryPool(malloc_managed)`, then the\n"
+        "memory reserved over the peak of what was alive."
     )
     return f"{caption}\n\n{_grid(timed, cell)}"
 

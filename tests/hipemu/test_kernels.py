@@ -200,7 +200,7 @@ def test_a_compile_error_is_cupys_own_exception(emulated: Run) -> None:
 
 
 WRONG = {
-    "illegal address": ('((float*)16)[0] = 1;', "illegal memory access", "touched 0x10"),
+    "illegal address": ("((float*)16)[0] = 1;", "illegal memory access", "touched 0x10"),
     "past the end": ("x[1 << 26] = 1;", "illegal memory access", "touched"),
     "assertion": ("assert(x == nullptr);", "device-side assert", "x == nullptr"),
     "division": ("volatile int zero = 0; x[0] = 7 / zero;", "unspecified launch failure", "Floating point"),

@@ -124,7 +124,8 @@ def _build(cxx: str, folder: Path, quiet: bool) -> None:
         _run(
             [
                 cxx,
-                *_extra_flags(), "-shared",
+                *_extra_flags(),
+                "-shared",
                 "-pthread",
                 f"-Wl,-soname,{RUNTIME}",
                 f"-Wl,--version-script={script}",
