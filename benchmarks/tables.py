@@ -72,6 +72,20 @@ def _pipeline(rows: list[Result]) -> str:
     return f"{caption}\n\n{_grid(timed, lambda row: format(row['median_ms'], '.2f'))}"
 
 
+def _oversubscribe(rows: list[Result]) -> str:
+    """Faults, bytes both ways and modelled time, by how much larger than the memory the working set is."""
+
+    def cell(row: Result) -> str:
+        moved = f"{row['to_device_mib']:.0f} + {row['to_host_mib']:.0f} MiB"
+        return f"{row['device_faults']:,} faults, {moved}, {row['modelled_ms']:.0f} ms modelled"
+
+    caption = (
+        "Working set beyond the device's memory, read four times over: device faults, MiB to the device and back,\n"
+        "and modelled time (`python -m umarray emulate --memory 64MiB -- python -m benchmarks.oversubscribe`)."
+    )
+    return f"{caption}\n\n{_grid(rows, cell)}"
+
+
 def _grid(rows: list[Result], cell: Callable[[Result], str]) -> str:
     """A table with a line a case and a column a variant; ours come first."""
     cases = list(dict.fromkeys(row["case"] for row in rows))
@@ -82,7 +96,11 @@ def _grid(rows: list[Result], cell: Callable[[Result], str]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-_TABLES: dict[str, Callable[[list[Result]], str]] = {"allocators": _allocators, "pipeline": _pipeline}
+_TABLES: dict[str, Callable[[list[Result]], str]] = {
+    "allocators": _allocators,
+    "oversubscribe": _oversubscribe,
+    "pipeline": _pipeline,
+}
 
 if __name__ == "__main__":
     README.write_text(replaced(README.read_text(), rendered(read_results())))

@@ -134,3 +134,15 @@ def test_asnumpy_is_a_copy_to_keep(fake: FakeDriver) -> None:
         x += 1
         assert type(kept) is np.ndarray and (kept == 0).all() and kept.flags.f_contiguous
     assert um.asnumpy([1, 2]).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", [">f8", "<f8", ">i2", [("a", ">f4"), ("b", "u1")]])
+def test_arrays_are_in_the_machines_byte_order(dtype: Any) -> None:
+    """CuPy takes another order and computes garbage, so no mode keeps it."""
+    native = np.dtype(dtype).newbyteorder("=")
+    assert um.empty(3, dtype).dtype == um.zeros(3, dtype).dtype == native
+    source = np.zeros(3, dtype)
+    source[...] = np.arange(3) if source.dtype.names is None else [(1, 2), (3, 4), (5, 6)]
+    array = um.asarray(source)
+    assert array.dtype == native
+    assert um.asnumpy(array).tolist() == source.tolist()

@@ -217,6 +217,29 @@ def test_pages_come_home_first_where_that_pays(fake: FakeDriver) -> None:
         assert fake.where(address(small), small.nbytes) == {Device(0)}  # a few faults are cheaper than a call
 
 
+@pytest.mark.parametrize("count", [3, 100])
+def test_pages_are_home_also_where_a_prefetch_keeps_its_caller(
+    make_fake: Callable[..., FakeDriver], count: int
+) -> None:
+    fake, entered = make_fake(prefetch_blocks=True), threading.Event()
+    x = managed(fake, count)
+    with um.prefetch(x, back=HOST):
+        fake.on_call = lambda call: entered.wait(0.2) if call.name == "prefetch" else None  # our thread is slow
+    with um.host_view(FakeCupy(x)):
+        assert fake.where(address(x), x.nbytes) == {HOST}
+        entered.set()
+
+
+def test_pages_come_home_also_where_a_prefetch_keeps_its_caller(make_fake: Callable[..., FakeDriver]) -> None:
+    fake, entered = make_fake(prefetch_blocks=True), threading.Event()
+    x = managed(fake, 100)
+    um.move(x, to=0)
+    fake.on_call = lambda call: entered.wait(0.2) if call.name == "prefetch" else None
+    with um.host_view(FakeCupy(x)):
+        assert fake.where(address(x), x.nbytes) == {HOST}
+        entered.set()
+
+
 @pytest.mark.parametrize("settings", [{"unified": True}, {"missing": ["prefetch"]}])
 def test_pages_are_not_called_home_where_nothing_moves(
     make_fake: Callable[..., FakeDriver], settings: dict[str, Any]

@@ -27,7 +27,7 @@ def empty(
     shape : int or tuple of int
         May hold zeros.
     dtype : dtype
-        Anything but objects.
+        Anything but objects; kept in the machine's byte order.
     order : {"C", "F"}
         Row or column first.
     page_aligned : bool
@@ -108,7 +108,7 @@ def asarray(x: Any, dtype: Any = None, *, pool: Pool | None = None) -> Array:
     """
     driver = get_driver()
     if driver.xp is not np and isinstance(x, driver.xp.ndarray):
-        return x if dtype is None or x.dtype == np.dtype(dtype) else x.astype(dtype)
+        return x if dtype is None or x.dtype == _dtype(dtype) else x.astype(_dtype(dtype))
     source = np.asanyarray(x)
     kind = _dtype(source.dtype if dtype is None else dtype)
     nbytes = source.size * kind.itemsize
@@ -171,7 +171,7 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
         raise TypeError(f"dtype {dtype!r} holds Python objects, which live on no device")
     if kind.itemsize == 0:
         raise TypeError(f"dtype {dtype!r} has no size: write it out, such as 'S8'")
-    return kind
+    return kind.newbyteorder("=")  # CuPy computes garbage with any other, in silence
 
 
 def _check_map(source: np.ndarray[Any, Any], nbytes: int, pool: Pool | None) -> None:

@@ -181,7 +181,7 @@ class host_view:
             return
         state = state_of(driver)
         lane = state.streams.lane(device)
-        issue(Job(state, spans, HOST, lane.stream, lane.device, False, self.tally, []))
+        issue(Job(state, spans, HOST, lane.stream, lane.device, True, self.tally, []))
         if self.tally.asked:
             self._wait_for(driver, lane.stream, lane.device, "a host view waits for pages to come home")
 
@@ -196,6 +196,7 @@ class host_view:
                 self._wait_for(driver, stream, device, "a host view waits for a stream")
         else:
             for device in dict.fromkeys((self._device(driver), driver.current_device())):
+                state_of(driver).streams.settle(device)
                 self._wait_for(driver, None, device, "a host view waits for the whole device")
 
     def _wait_for(self, driver: Driver, stream: int | None, device: int, reason: str) -> None:

@@ -52,6 +52,12 @@ class OwnStreams:
                 thread = self._threads.setdefault(device, _Thread(f"umarray-prefetch-{device}"))
         return thread.submit(work)
 
+    def settle(self, device: int) -> None:
+        """Wait until the thread of `device` has made the calls that it was given so far."""
+        thread = self._threads.get(device)
+        if thread is not None and thread.alive:
+            thread.submit(lambda: None).result()
+
 
 class _Thread:
     """A daemon thread that runs callables in order. `submit` may come from a finaliser: SimpleQueue is re-entrant."""
@@ -68,6 +74,11 @@ class _Thread:
             self._started = True
             self._thread.start()
         return future
+
+    @property
+    def alive(self) -> bool:
+        """It runs, in this process: a fork takes no thread along."""
+        return self._thread.is_alive()
 
     def _run(self) -> None:
         while True:
