@@ -35,7 +35,7 @@ def host(array: Any) -> Any:
 
 
 def pipeline_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("umarray-")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("umarray-pipeline-")]
 
 
 def failing(items: list[int], at: int) -> Iterator[int]:
@@ -67,9 +67,11 @@ class TransportContract:
                 changed.notify_all()
 
         stop = events.listen(note)
-        yield
-        self.all_released()
-        stop()
+        try:
+            yield
+            self.all_released()
+        finally:
+            stop()
 
     def all_released(self) -> None:
         assert pipeline_threads() == []
@@ -308,7 +310,7 @@ class TransportContract:
             for index in p:
                 if index == 2:
                     break
-            threads = [thread for thread in threading.enumerate() if thread.name.startswith("umarray-prep")]
+            threads = [thread for thread in threading.enumerate() if thread.name.startswith("umarray-pipeline-prep")]
             for thread in threads:
                 thread.join(10)
                 assert not thread.is_alive()

@@ -44,7 +44,7 @@ class Lab:
         wait = fake.streams.host_wait
 
         def host_wait(event: FakeEvent) -> None:
-            if not event.finished and threading.current_thread().name.startswith("umarray-prep"):
+            if not event.finished and threading.current_thread().name.startswith("umarray-pipeline-prep"):
                 self.stalled.set()
             wait(event)
 
@@ -294,7 +294,7 @@ def test_a_call_of_the_driver_that_fails_comes_out_and_all_is_released(
     fake.on_call = None
     wait_until(lambda: fake.live == {})
     assert fake.open_streams() == set()
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("umarray-")] == []
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("umarray-pipeline-")] == []
 
 
 def test_the_first_error_wins(fake: FakeDriver) -> None:
@@ -366,7 +366,7 @@ def test_ctrl_c_comes_out_while_the_pipeline_waits(fake: FakeDriver, transport: 
     assert fake.live == {} and fake.open_streams() == set() and touched == [0]
     go.set()
     for thread in threading.enumerate():
-        if thread.name.startswith("umarray-"):
+        if thread.name.startswith("umarray-pipeline-"):
             thread.join(PATIENCE)
             assert not thread.is_alive()
     assert touched == [0] and drivers.get_driver() is fake

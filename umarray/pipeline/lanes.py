@@ -60,7 +60,7 @@ class Lane:
         self._work = work
         self._fail = fail
         self._current: Callable[[], AbstractContextManager[None]] = lambda: driver.use_stream(stream, device)
-        self._thread = threading.Thread(target=self._run, name=f"umarray-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"umarray-pipeline-{name}", daemon=True)
 
     def start(self) -> None:
         """Begin."""
