@@ -57,7 +57,8 @@ class Feed:
         self.stopping = False
         """Set it, and put None into the ring that is written, to end the threads."""
         self._workers = [
-            _Worker(target=self._prepare, name=f"umarray-pipeline-prep-{number}", daemon=True) for number in range(workers)
+            _Worker(target=self._prepare, name=f"umarray-pipeline-prep-{number}", daemon=True)
+            for number in range(workers)
         ]
 
     def start(self) -> None:
