@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import warnings
 from collections.abc import Callable
@@ -274,3 +276,21 @@ def test_arrays_that_look_like_cupys(fake: FakeDriver) -> None:
     with um.prefetch(FakeCupy(x)) as scope:
         pass
     assert scope.tally.bytes == x.nbytes
+
+
+def test_a_numpy_scalar_is_what_an_array_without_dimensions_is_elsewhere() -> None:
+    scalar = np.ones(3).sum()  # CuPy gives an array here, and the same program must run in every mode
+    with um.prefetch(scalar) as scope, um.advise([scalar], read_mostly=True):
+        assert (scope.tally.arrays, scope.tally.skipped) == (1, 1)
+    with um.host_view(scalar) as h:
+        assert h.shape == () and float(h) == 3
+    with pytest.raises(ValueError, match="read-only"):
+        um.host_view(scalar, "r+")
+    assert um.move(scalar).skipped == 1
+    um.residency(scalar)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_scope_is_not_copied(again: Any) -> None:
+    with um.prefetch(np.ones(3)) as scope, pytest.raises(TypeError, match="cannot be copied"):
+        again(scope)

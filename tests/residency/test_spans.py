@@ -207,7 +207,7 @@ def test_nests_in_order() -> None:
     assert [id(x) for x in arrays_in({"a": a, "b": [b, (c,)]}, pair([], d))] == [id(x) for x in (a, b, c, d)]
 
 
-@pytest.mark.parametrize("leaf", [None, 3, 2.5, "host", b"1", Device(0), np.float64(1), {1, 2}, object])
+@pytest.mark.parametrize("leaf", [None, 3, 2.5, "host", b"1", Device(0), {1, 2}, object])
 def test_a_leaf_that_is_no_array_is_quoted(leaf: object) -> None:
     with pytest.raises(TypeError, match="is no array") as caught:
         arrays_in([np.zeros(3), {"x": leaf}])

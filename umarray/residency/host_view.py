@@ -24,7 +24,7 @@ from umarray.places import HOST
 from umarray.residency.callers import calling_line
 from umarray.residency.prefetching import Job, issue
 from umarray.residency.shadow import HostArray, Shadow, laid_over
-from umarray.residency.spans import layout_of, spans_of
+from umarray.residency.spans import layout_of, lifted, spans_of
 from umarray.residency.state import state_of
 from umarray.residency.tally import Tally
 
@@ -87,6 +87,7 @@ class host_view:
             raise (ValueError if isinstance(mode, str) else TypeError)(
                 f'unknown mode {mode!r} of a host view: give "r", "w" or "r+"'
             )
+        x = lifted(x)
         self._x, self._mode = x, mode
         self._layout = layout_of(x)
         self._streams = None if streams is None else _streams(streams)

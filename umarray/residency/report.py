@@ -12,7 +12,7 @@ from umarray.drivers.base import Array, Attribute, Driver
 from umarray.errors import DriverError
 from umarray.places import Place
 from umarray.residency.ledger import Standing
-from umarray.residency.spans import Span, layout_of, spans_of
+from umarray.residency.spans import Span, layout_of, lifted, spans_of
 from umarray.residency.state import state_of
 from umarray.sizes import format_size
 
@@ -63,6 +63,7 @@ def residency(x: Array) -> Residency:
     >>> residency(np.ones(3)).kind
     'host'
     """
+    x = lifted(x)
     driver, layout = get_driver(), layout_of(x)
     state = state_of(driver)
     spans = spans_of([x], driver.find, driver.page_size)

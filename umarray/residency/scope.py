@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from umarray.drivers import get_driver
 from umarray.drivers.base import Array, Driver, check_place
@@ -78,6 +78,9 @@ class Scope:
         elif self._phase == "open":
             self._phase = "closed"
             self._end(self._arrays)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {self._name} scope cannot be copied or pickled: make a new one")
 
     def __str__(self) -> str:
         return f"{self._name} scope, {self._phase}: {self.tally}"

@@ -115,6 +115,14 @@ def _quote(value: object) -> str:
     return f"{text if len(text) <= 80 else text[:77] + '...'} (a {type(value).__name__})"
 
 
+def lifted(x: Any) -> Any:
+    """`x`, a NumPy scalar made the array without dimensions that CuPy gives in its place (``x.sum()``, ``x[0, 0]``)."""
+    if isinstance(x, np.generic):
+        x = np.asarray(x)
+        x.flags.writeable = False
+    return x
+
+
 def arrays_in(*nests: Any) -> list[Array]:
     """The arrays of nests of dict, list and tuple, in order.
 
@@ -132,6 +140,7 @@ def arrays_in(*nests: Any) -> list[Array]:
 
 def _collect(value: Any, above: tuple[int, ...], found: list[Array]) -> None:
     if not isinstance(value, (dict, list, tuple)):
+        value = lifted(value)
         layout_of(value)
         found.append(value)
         return
