@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from umarray import events
+from umarray.drivers.host import HostDriver
 from umarray.pipeline.report import Clock, slowest
 
 
@@ -56,3 +57,26 @@ def test_spans_of_two_iterations_leave_out_what_lies_between(fake: Any) -> None:
             clock.queued("compute", index, event(), event())
         clock.finish()
     assert clock.step() == (2.0 + 4.0) / 2
+
+
+def test_the_first_batch_of_an_iteration_counts_for_no_stage() -> None:
+    """It holds compilation, and no step contains it: stages and step must speak of the same batches."""
+    driver = HostDriver()
+    clock = Clock(driver)
+    for _ in range(2):
+        for index, seconds in enumerate([100.0, 1.0, 3.0]):
+            clock.ran("prep", index, 0.0, seconds)
+            event = driver.record(0, 0, timed=True)
+            clock.queued("compute", index, event, event)
+        clock.finish()
+    assert clock.steps == 6 and clock.stages()["prep"] == 2.0
+
+
+def test_a_single_batch_is_all_that_there_is_to_count() -> None:
+    driver = HostDriver()
+    clock = Clock(driver)
+    clock.ran("prep", 0, 0.0, 5.0)
+    event = driver.record(0, 0, timed=True)
+    clock.queued("compute", 0, event, event)
+    clock.finish()
+    assert clock.stages()["prep"] == 5.0

@@ -40,8 +40,9 @@ class Report:
     step: float
     """Mean seconds from the end of one batch's compute to the end of the next one's; 0.0 before there are two."""
     stages: Mapping[str, float]
-    """Mean seconds a step of each stage, as it ran beside the others; where `compute` was not given, it is the time
-    from handing out a batch to asking for the next."""
+    """Mean seconds a step of each stage, as it ran beside the others, over the same batches as `step`: all but the
+    first of each iteration, where kernels are compiled. Where `compute` was not given, it is the time from handing out
+    a batch to asking for the next."""
     ideal: float
     """Seconds a step if everything overlapped: the slowest stage. Measured alone where `Pipeline.ideal` was called,
     else as it ran here, which may be slower than alone."""
@@ -95,6 +96,8 @@ class Clock:
         self._host: deque[_Entry] = deque()
         self._device: deque[_Entry] = deque()
         self._seconds = dict.fromkeys(_ALWAYS, 0.0)
+        self._opening = dict.fromkeys(STAGES, 0.0)  # the part of it that the first batches of iterations took
+        self._openings = 0
         self._anchor: tuple[Event, float] | None = None
         self._first: Event | None = None
         self._last: Event | None = None
@@ -122,14 +125,15 @@ class Clock:
         """Add up what is done by now."""
         while self._host:
             stage, index, start, end = self._host.popleft()
-            self._add(stage, end - start)
+            self._add(stage, index, end - start)
             if events.listeners:
                 events.emit(events.StageRan(stage, index, start, end))
         while self._device and self._device[0][3].done():
             stage, index, start, end = self._device.popleft()
             seconds = self._driver.elapsed(start, end)
-            self._add(stage, seconds)
+            self._add(stage, index, seconds)
             if stage == "compute":
+                self._openings += index == 0
                 self._first, self._last = self._first or end, end
                 self._ends += 1
                 self.steps += 1
@@ -150,8 +154,10 @@ class Clock:
             entry[3].wait()
         self.settle()
 
-    def _add(self, stage: str, seconds: float) -> None:
+    def _add(self, stage: str, index: int, seconds: float) -> None:
         self._seconds[stage] = self._seconds.get(stage, 0.0) + seconds
+        if index == 0:
+            self._opening[stage] += seconds
 
     def _so_far(self) -> tuple[float, int]:
         if self._first is None or self._last is None:
@@ -165,4 +171,9 @@ class Clock:
 
     def stages(self) -> Mapping[str, float]:
         """Mean seconds a step of each stage that ran, in the order of `STAGES`."""
-        return MappingProxyType({s: self._seconds[s] / max(self.steps, 1) for s in STAGES if s in self._seconds})
+        later = self.steps - self._openings
+        if later <= 0:  # single batches are all there is
+            return MappingProxyType({s: self._seconds[s] / max(self.steps, 1) for s in STAGES if s in self._seconds})
+        return MappingProxyType(
+            {s: (self._seconds[s] - self._opening[s]) / later for s in STAGES if s in self._seconds}
+        )
