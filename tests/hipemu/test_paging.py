@@ -53,6 +53,29 @@ def test_faults_are_counted_page_by_page(emulated: Run, way: str) -> None:
     )
 
 
+@BOTH
+def test_a_handler_that_the_program_sets_comes_behind_ours(emulated: Run, way: str) -> None:
+    """Also one that is set after the last operation of the device, before a touch by the host."""
+    emulated(
+        """
+        import faulthandler, os, subprocess, sys
+        x = managed(4 * PAGE)
+        write(x)
+        faulthandler.enable()
+        with h.counters() as c:
+            assert host(x)[0] == 1
+        assert c.host_faults == 1
+        child = os.fork()
+        if child == 0:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            ctypes.string_at(8)  # not our page: the program's handler, and the end of the process
+            os._exit(0)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == 11
+        """,
+        environ={"HIPEMU_FAULTS": way},
+    )
+
+
 @pytest.mark.parametrize("page", ["4KiB", "1MiB"])
 def test_the_size_of_a_page(emulated: Run, page: str) -> None:
     emulated(

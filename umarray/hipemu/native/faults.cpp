@@ -1,5 +1,6 @@
 #include "faults.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <ucontext.h>
 
@@ -55,11 +56,31 @@ void handle(int number, siginfo_t* info, void* context) {
   errno = saved;
 }
 
+bool is_ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) && action.sa_sigaction == handle;
+}
+
+// What the preloaded sigaction asks: a handler set by the program goes behind ours where ours is in place.
+bool put_behind(int number, const struct sigaction* act, struct sigaction* old) {
+  struct sigaction now;
+  if (number != SIGSEGV && number != SIGBUS && number != SIGFPE && number != SIGILL) return false;
+  if (is_ours(*act) || sigaction(number, nullptr, &now) != 0 || !is_ours(now)) return false;
+  const struct sigaction asked = *act;
+  if (old) *old = before[number];
+  before[number] = asked;
+  return true;
+}
+
+void hook() {
+  void* const symbol = dlsym(RTLD_DEFAULT, "hipemu_signal_hook");
+  if (symbol) *static_cast<bool (**)(int, const struct sigaction*, struct sigaction*)>(symbol) = put_behind;
+}
+
 void install(int number) {
   struct sigaction now;
-  if (sigaction(number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) return;
+  if (sigaction(number, nullptr, &now) == 0 && is_ours(now)) return;
   const std::lock_guard<std::mutex> held(install_mutex);
-  if (sigaction(number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) return;
+  if (sigaction(number, nullptr, &now) == 0 && is_ours(now)) return;
   before[number] = now;
   struct sigaction ours = {};
   ours.sa_sigaction = handle;
@@ -72,6 +93,8 @@ void install(int number) {
 }  // namespace
 
 void watch() {
+  static const bool hooked = (hook(), true);
+  (void)hooked;
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) install(number);
 }
 
