@@ -92,3 +92,32 @@ assert (view.get() == 0).all()
 """,
         )
     )
+
+
+CHILD = """
+import os, sys
+import cupy
+import umarray as um
+from umarray.errors import ForkedProcess
+pool = um.install("4MiB")
+y = cupy.empty(3)
+with um.ManagedMemoryPool("4MiB"):
+    um.empty(3)
+    del y
+    if (child := os.fork()) == 0:
+        refused = 0
+        for make in (um.empty, um.zeros, cupy.empty, cupy.zeros, lambda n: um.asarray([0.0] * n), pool.malloc):
+            try:
+                make(3)
+            except ForkedProcess as error:
+                refused += "spawn" in str(error)
+        os._exit(refused)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == {refused}, status
+cupy.zeros(3).sum()
+um.uninstall()
+"""
+
+
+def test_a_forked_child_is_given_nothing_of_what_the_pools_hold_free() -> None:
+    run(CHILD.replace("{refused}", "5"))

@@ -64,7 +64,10 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 def start(program: str, *, head: str = HEAD, environ: dict[str, str] | None = None, **machine: Any) -> Any:
     machine = {"memory": "256MiB", "quiet": True, **machine}
-    settings = hipemu.environment(**machine)
+    base = dict(os.environ)
+    if os.environ.get("HIPEMU_TEST_PRELOAD"):  # sanitize.sh: the runtime of a sanitizer
+        base["LD_PRELOAD"] = os.environ["HIPEMU_TEST_PRELOAD"]
+    settings = hipemu.environment(**{"base": base, **machine})
     settings.update(environ or {}, PYTHONPATH=str(ROOT))
     return subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(program)],

@@ -76,6 +76,40 @@ def test_a_handler_that_the_program_sets_comes_behind_ours(emulated: Run, way: s
     )
 
 
+SETTERS = {
+    "signal": "libc.signal(11, theirs)",
+    "sigaction": "signal.signal(11, lambda *_: None)",
+}
+
+
+@pytest.mark.parametrize("setter", SETTERS)
+def test_a_handler_is_read_back_as_it_was_set(emulated: Run, setter: str) -> None:
+    emulated(
+        f"""
+        import os, signal
+        libc = ctypes.CDLL(None)
+        libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+        theirs = ctypes.cast(libc.abs, ctypes.c_void_p).value  # returns without a trace, as far as a signal goes
+        x = managed(4 * PAGE)
+        {SETTERS[setter]}
+        assert libc.signal(11, None) not in (None, 0)
+        write(x)
+        assert host(x)[0] == 1
+        """,
+        environ={"HIPEMU_FAULTS": "mprotect"},
+    )
+
+
+@pytest.mark.parametrize("sent", [("SIGSEGV", -11), ("SIGFPE", -8)])
+def test_a_signal_that_is_sent_ends_the_program(emulated: Run, sent: tuple[str, int]) -> None:
+    name, code = sent
+    emulated(f"import os, signal; managed(PAGE); os.kill(os.getpid(), signal.{name})", code=code)
+
+
+def test_a_signal_that_is_ignored_is_ignored(emulated: Run) -> None:
+    emulated("import os, signal; signal.signal(11, signal.SIG_IGN); managed(PAGE); os.kill(os.getpid(), 11)")
+
+
 @pytest.mark.parametrize("page", ["4KiB", "1MiB"])
 def test_the_size_of_a_page(emulated: Run, page: str) -> None:
     emulated(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -121,6 +124,9 @@ def test_r_is_read_only_and_cannot_be_made_writable(make: Make) -> None:
     with um.host_view(x) as h:
         with pytest.raises(ValueError, match="read-only"):
             h[0] = 1
+        for view in (h, h[1:], h.reshape(-1)):
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                view.flags.writeable = True
     with um.host_view(x, "r+") as h:
         h[0] = 3
     with pytest.raises(ValueError, match="read-only"):
@@ -371,3 +377,25 @@ def test_a_type_that_numpy_lacks_is_named(fake: FakeDriver) -> None:
     tensor.shape, tensor.dtype, tensor.device = (3,), "torch.bfloat16", "cuda"
     with pytest.raises(TypeError, match="bfloat16"):
         um.host_view(tensor)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_it_cannot_be_copied_new_or_open(make: Make, again: Callable[[Any], Any]) -> None:
+    view = um.host_view(make(), "r+")
+    with pytest.raises(TypeError, match="a host view cannot be copied or pickled"):
+        again(view)
+    with view, pytest.raises(TypeError, match="a host view cannot be copied or pickled"):
+        again(view)
+
+
+@pytest.mark.parametrize("mode", [Mode.MANAGED, Mode.EXPLICIT])
+def test_a_view_that_is_dropped_open_says_what_becomes_of_its_contents(
+    make_fake: Callable[..., FakeDriver], mode: Mode
+) -> None:
+    fake = make_fake(mode)
+    x = managed(fake, kind=Kind.MANAGED if mode is Mode.MANAGED else Kind.DEVICE)
+    view = um.host_view(x if mode is Mode.MANAGED else FakeCupy(x), "r+")
+    view.__enter__()
+    with pytest.warns(um.UmarrayWarning, match="never left.*" + ("where it was" if mode is Mode.MANAGED else "lost")):
+        del view
+        gc.collect()

@@ -7,6 +7,7 @@ import gc
 import pickle
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -294,3 +295,29 @@ def test_a_numpy_scalar_is_what_an_array_without_dimensions_is_elsewhere() -> No
 def test_a_scope_is_not_copied(again: Any) -> None:
     with um.prefetch(np.ones(3)) as scope, pytest.raises(TypeError, match="cannot be copied"):
         again(scope)
+
+
+def test_a_prefetch_keeps_its_stream_until_it_is_left() -> None:
+    class Stream:
+        ptr, device_id = 0, 0
+
+    stream = Stream()
+    alive = weakref.ref(stream)
+    scope = um.prefetch(np.ones(3), stream=stream, back=um.HOST)
+    del stream
+    with scope:
+        assert alive() is not None
+    assert alive() is None
+
+
+def test_a_host_view_keeps_its_streams_until_it_is_left() -> None:
+    class Stream:
+        ptr, device_id = 0, 0
+
+    stream = Stream()
+    alive = weakref.ref(stream)
+    view = um.host_view(np.ones(3), streams=iter([stream]))
+    del stream
+    with view:
+        assert alive() is not None
+    assert alive() is None

@@ -204,14 +204,16 @@ class _Bytes:
 
     __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, address: int, nbytes: int, owner: object) -> None:
+    def __init__(self, address: int, nbytes: int, owner: object, readonly: bool) -> None:
         self.owner = owner
-        self.__array_interface__ = {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, False)}
+        self.__array_interface__ = {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, readonly)}
 
 
-def host_bytes(address: int, nbytes: int, owner: object) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def host_bytes(
+    address: int, nbytes: int, owner: object, *, readonly: bool = False
+) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """A NumPy array of bytes over memory that the host may touch; it, and each view, keeps `owner` alive."""
-    return np.asarray(_Bytes(address, nbytes, owner))
+    return np.asarray(_Bytes(address, nbytes, owner, readonly))
 
 
 def check_place(driver: Driver, place: Place) -> Place:

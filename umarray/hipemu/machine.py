@@ -119,7 +119,7 @@ def environment(
     )
     settings.setdefault("HIPEMU_BLAS", _openblas())
     settings["LD_LIBRARY_PATH"] = _front(str(folder / "lib"), settings.get("LD_LIBRARY_PATH"))
-    settings["LD_PRELOAD"] = _front(str(folder / "lib" / build.PRELOAD), settings.get("LD_PRELOAD"))
+    settings["LD_PRELOAD"] = _preloaded(str(folder / "lib" / build.PRELOAD), settings.get("LD_PRELOAD"))
     settings["PATH"] = _front(os.path.dirname(sys.executable), _front(rocm + "/bin", settings.get("PATH")))
     settings.setdefault("CUPY_CACHE_DIR", str(folder / "kernels"))
     return settings
@@ -144,3 +144,10 @@ def _openblas() -> str:
 def _front(entry: str, path: str | None) -> str:
     rest = [p for p in (path or "").split(os.pathsep) if p and p != entry]
     return os.pathsep.join([entry, *rest])
+
+
+def _preloaded(entry: str, path: str | None) -> str:
+    """Put the entry in front, but behind the runtime of a sanitizer, which insists on being the first."""
+    rest = [p for p in (path or "").split(os.pathsep) if p and p != entry]
+    first = [p for p in rest if Path(p).name.startswith(("libasan.", "libtsan."))]
+    return os.pathsep.join([*first, entry, *(p for p in rest if p not in first)])

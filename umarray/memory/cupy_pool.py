@@ -17,7 +17,7 @@ import cupy
 from umarray.drivers import get_driver
 from umarray.drivers.base import Array, Kind, Mode
 from umarray.errors import ClosedError, NotSupported
-from umarray.memory import active, deferred, lingering
+from umarray.memory import active, cupy_fork, deferred, lingering
 from umarray.memory.cupy_limits import Limited, ignore_environment
 from umarray.memory.cupy_roots import (
     Allocating,
@@ -148,6 +148,7 @@ class _Base(Limited, Pool, _CuPyPool):  # type: ignore[misc]
         return active.current() is self or getattr(cupy.cuda.get_allocator(), "__self__", None) is self
 
     def array_of_bytes(self, nbytes: int) -> Array:
+        self.driver.current_device()  # raises in a forked child
         with Allocating(self._malloc_for(active.flags(self))):
             return cupy.empty(nbytes, "u1")
 
@@ -274,6 +275,9 @@ class DeviceMemoryPool(_Base):
     """The same over plain device memory, for devices without page faults."""
 
     _kind = Kind.DEVICE
+
+
+cupy_fork.watch(_Base, _Inner)
 
 
 class _Tracked:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from time import perf_counter
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -19,11 +19,11 @@ from umarray import events, settings
 from umarray.drivers import get_driver
 from umarray.drivers.base import Array, Driver, Kind
 from umarray.drivers.streams import as_stream
-from umarray.errors import ClosedError, UnusedScopeWarning
+from umarray.errors import ClosedError, UmarrayWarning, UnusedScopeWarning
 from umarray.places import HOST
 from umarray.residency.callers import calling_line
 from umarray.residency.prefetching import Job, issue
-from umarray.residency.shadow import HostArray, Shadow, laid_over
+from umarray.residency.shadow import HostArray, Shadow, laid_over, sealed
 from umarray.residency.spans import layout_of, lifted, spans_of
 from umarray.residency.state import state_of
 from umarray.residency.tally import Tally
@@ -68,7 +68,8 @@ class host_view:
     Queue no device work on `x` while the block is open. Work queued after it, on any stream, sees what was written:
     also when the block raises. Only the elements of `x` are written, never the bytes between them. With
     `UMARRAY_DEBUG=1` a "w" view is filled with a pattern (NaN for floats) first, which shows elements not written.
-    After the block the NumPy array is read-only, and in `explicit` mode no longer tied to `x`.
+    After the block the NumPy array is read-only, and in `explicit` mode no longer tied to `x`; slices of it that were
+    made in the block stay writable, and what they write then is undefined: drop them.
 
     Examples
     --------
@@ -90,6 +91,9 @@ class host_view:
         x = lifted(x)
         self._x, self._mode = x, mode
         self._layout = layout_of(x)
+        if isinstance(streams, Iterable) and not hasattr(streams, "ptr"):
+            streams = list(streams)
+        self._given = streams  # kept alive until they were waited for
         self._streams = None if streams is None else _streams(streams)
         if self._layout.dtype is None:
             raise TypeError(f"NumPy has no type {x.dtype}: convert the array first")
@@ -113,7 +117,8 @@ class host_view:
             array = self._open()
             if self._mode == "w" and settings.text("UMARRAY_DEBUG") is not None:
                 _poison(array)
-            array.flags.writeable = self._mode != "r"
+            if self._mode == "r":
+                array = sealed(array)
         except BaseException:
             self._close()
             raise
@@ -135,12 +140,21 @@ class host_view:
             self._close()
 
     def __del__(self) -> None:
-        if self._phase == "new" and sys is not None and not sys.is_finalizing():
+        if sys is None or sys.is_finalizing():
+            return
+        if self._phase == "open" and self._mode != "r":  # a finaliser may not wait for a device: tell what is lost
+            kept = "where it was written" if self._shadow is None else "lost"
+            text = f"this host view, made at {self._line}, was never left; what it holds is {kept}: use a with block"
+            self._line.warn(text, UmarrayWarning)
+        elif self._phase == "new":
             text = f"this host view, made at {self._line}, was never entered and did nothing: write with ... as h:"
             self._line.warn(text, UnusedScopeWarning)
 
+    def __reduce__(self) -> NoReturn:  # a copy of an open one would write back a second time
+        raise TypeError("a host view cannot be copied or pickled: make a new one, or copy the NumPy array")
+
     def _close(self) -> None:
-        self._phase, self._x, self._array, self._shadow = "closed", None, None, None
+        self._phase, self._x, self._array, self._shadow, self._given = "closed", None, None, None, None
 
     def _open(self) -> HostArray:
         driver, layout = get_driver(), self._layout

@@ -80,7 +80,7 @@ class Scope:
             self._end(self._arrays)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"a {self._name} scope cannot be copied or pickled: make a new one")
+        raise TypeError(f"this {self._name} scope cannot be copied or pickled: make a new one")
 
     def __str__(self) -> str:
         return f"{self._name} scope, {self._phase}: {self.tally}"

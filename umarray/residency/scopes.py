@@ -64,6 +64,7 @@ class prefetch(Scope):
         self._to = None if to is None else as_place(to)
         self._back = None if back is None else as_place(back)
         self._stream = own_or_given(stream)
+        self._given = stream  # kept alive for the way back
         if not isinstance(wait, bool):
             raise TypeError(f"wait must be True or False, not {wait!r}")
         self._wait = wait
@@ -82,6 +83,7 @@ class prefetch(Scope):
         job, self._return = self._return, None
         if job is not None:
             issue_quietly(job)
+        self._given = None
 
 
 class advise(Scope):
@@ -110,8 +112,10 @@ class advise(Scope):
     Advice acts on whole pages inside the arrays, so a neighbour is never touched; what is left out is counted. Scopes
     may overlap and end in any order: what remains is what the open scopes say, the newest first. Advice that somebody
     else had set is restored where the runtime lets it be read, else the exit is counted as not restored; a range with
-    mixed advice reads as none. Different scopes may be used in any threads; an exit that meets another thread at work
-    leaves its part to that thread.
+    mixed advice reads as none. Advice is not ordered with streams: it holds from entry and is taken back on exit at
+    once, though kernels queued in the block may not have run. Their results stay right, the effect is lost: keep the
+    scope over the whole loop, or synchronise before leaving it. Different scopes may be used in any threads; an exit
+    that meets another thread at work leaves its part to that thread.
 
     Examples
     --------

@@ -14,18 +14,28 @@ import numpy as np
 from umarray import events
 from umarray.drivers.base import Allocation, Array, Driver, Kind, host_bytes
 from umarray.places import HOST, Device
-from umarray.residency.spans import Layout
+from umarray.residency.spans import Layout, layout_of
 from umarray.residency.streams import Lane
 
 HostArray: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
-def laid_over(layout: Layout, address: int, owner: object) -> HostArray:
+def laid_over(layout: Layout, address: int, owner: object, *, readonly: bool = False) -> HostArray:
     """The NumPy array of a layout whose lowest byte lies at `address` of host memory; it keeps `owner` alive."""
     assert layout.dtype is not None
     start, stop = layout.range
-    memory = host_bytes(address, stop - start, owner)
+    memory = host_bytes(address, stop - start, owner, readonly=readonly)
     return np.ndarray(layout.shape, layout.dtype, memory, layout.address - start, layout.strides)
+
+
+def sealed(array: HostArray) -> HostArray:
+    """A view of `array` that cannot be written, nor be made writable again."""
+    if array.size and not array.dtype.hasobject:  # NumPy lays no objects over memory
+        layout = layout_of(array)
+        return laid_over(layout, layout.range[0], array, readonly=True)
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class Shadow:

@@ -41,6 +41,7 @@ std::mutex& mutex() {
 }  // namespace
 
 Hint hint(size_t page) {
+  const std::lock_guard<std::mutex> held(mutex());
   const size_t parts = config().page / UNIT;
   const Hint* part = hints() + page * parts;
   Hint all = *part;
@@ -86,7 +87,7 @@ void set_prefetched(size_t offset, size_t bytes, int place) {
 }
 
 hipError_t read(void* data, size_t size, hipMemRangeAttribute attribute, size_t offset, size_t bytes) {
-  const std::lock_guard<std::mutex> held(mutex());
+  std::unique_lock<std::mutex> held(mutex());
   const Pages pages = pages_of(offset, bytes);
   auto* values = static_cast<int32_t*>(data);
   const Hint first = hints()[pages.first];
@@ -100,6 +101,7 @@ hipError_t read(void* data, size_t size, hipMemRangeAttribute attribute, size_t 
     accessed_by = static_cast<uint16_t>(accessed_by & h.accessed_by);
     (h.coarse_grain ? any_coarse : any_fine) = true;
   }
+  held.unlock();  // `data` may lie on a page whose fault asks for a hint
   if (attribute == hipMemRangeAttributeAccessedBy) {
     if (size == 0 || size % 4) return hipErrorInvalidValue;
     size_t slot = 0;

@@ -7,6 +7,7 @@
 #include "calls.h"
 #include "device.h"
 #include "errors.h"
+#include "faults.h"
 #include "stream.h"
 
 using namespace hipemu;
@@ -87,6 +88,7 @@ HIPEMU_EXPORT hipError_t hipDeviceSetLimit(int, size_t) {
 HIPEMU_EXPORT hipError_t hipDeviceSynchronize() {
   HIPEMU_CALL(hipDeviceSynchronize);
   streams::wait_device(device::current());
+  faults::watch();
   return errors::finish(hipSuccess);
 }
 

@@ -4,6 +4,7 @@
 #include "device.h"
 #include "errors.h"
 #include "event.h"
+#include "faults.h"
 #include "stream.h"
 
 using namespace hipemu;
@@ -39,6 +40,7 @@ HIPEMU_EXPORT hipError_t hipStreamSynchronize(hipStream_t handle) {
   const StreamPtr stream = streams::resolve(handle);
   if (!stream) return errors::finish(hipErrorInvalidHandle);
   streams::now(stream).wait();
+  faults::watch();  // the program reads results next
   return errors::finish(hipSuccess);
 }
 
@@ -131,6 +133,7 @@ HIPEMU_EXPORT hipError_t hipEventSynchronize(hipEvent_t event) {
   std::shared_ptr<Recorded> last;
   if (!events::recorded(event, &last)) return errors::finish(hipErrorInvalidHandle);
   if (last) last->mark.wait();
+  faults::watch();
   return errors::finish(hipSuccess);
 }
 

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -21,12 +23,31 @@ namespace {
 std::mutex install_mutex;
 struct sigaction before[NSIG];
 
+// As the kernel lays it out: what the wrapped sigaction (preload/signals.cpp) is not asked about.
+struct KernelAction {
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)();
+  unsigned long mask;
+};
+
+void end_with(int number) {
+  const KernelAction by_default{};
+  syscall(SYS_rt_sigaction, number, &by_default, nullptr, sizeof by_default.mask);
+}
+
+bool was_sent(const siginfo_t* info) { return info->si_code <= 0; }  // by kill or raise: nothing will be repeated
+
 void pass_on(int number, siginfo_t* info, void* context) {
-  const struct sigaction& previous = before[number];
+  const struct sigaction previous = before[number];
+  if (previous.sa_flags & SA_RESETHAND) before[number] = {};
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(number, info, context);
+  } else if (previous.sa_handler == SIG_IGN && was_sent(info)) {
+    return;
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
-    signal(number, SIG_DFL);  // the access is repeated on return, and ends the process
+    end_with(number);  // the access is repeated on return, and ends the process
+    if (was_sent(info)) raise(number);
   } else {
     previous.sa_handler(number);
   }
@@ -44,6 +65,7 @@ bool serve(void* address, bool write) {
 void handle(int number, siginfo_t* info, void* context) {
   const int saved = errno;
   const bool write = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2;
+  if (was_sent(info)) return pass_on(number, info, context);
   if (number == SIGSEGV && serve(info->si_addr, write)) {
     errno = saved;
     return;
@@ -60,12 +82,17 @@ bool is_ours(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) && action.sa_sigaction == handle;
 }
 
-// What the preloaded sigaction asks: a handler set by the program goes behind ours where ours is in place.
+bool in_place(int number) {
+  KernelAction now{};
+  const bool known = syscall(SYS_rt_sigaction, number, nullptr, &now, sizeof now.mask) == 0;
+  return known && reinterpret_cast<void*>(now.handler) == reinterpret_cast<void*>(handle);
+}
+
+// What the preloaded sigaction asks: where ours is in place, the program's handlers are set, and read, behind it.
 bool put_behind(int number, const struct sigaction* act, struct sigaction* old) {
-  struct sigaction now;
   if (number != SIGSEGV && number != SIGBUS && number != SIGFPE && number != SIGILL) return false;
-  if (is_ours(*act) || sigaction(number, nullptr, &now) != 0 || !is_ours(now)) return false;
-  const struct sigaction asked = *act;
+  if ((act && is_ours(*act)) || !in_place(number)) return false;
+  const struct sigaction asked = act ? *act : before[number];
   if (old) *old = before[number];
   before[number] = asked;
   return true;
@@ -77,16 +104,16 @@ void hook() {
 }
 
 void install(int number) {
-  struct sigaction now;
-  if (sigaction(number, nullptr, &now) == 0 && is_ours(now)) return;
+  if (in_place(number)) return;
   const std::lock_guard<std::mutex> held(install_mutex);
-  if (sigaction(number, nullptr, &now) == 0 && is_ours(now)) return;
-  before[number] = now;
+  if (in_place(number)) return;
   struct sigaction ours = {};
+  struct sigaction theirs = {};
   ours.sa_sigaction = handle;
   // NODEFER: a fault while a fault is served is an error to be seen, not a hang.
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&ours.sa_mask);
+  if (sigaction(number, nullptr, &theirs) == 0 && !is_ours(theirs)) before[number] = theirs;
   sigaction(number, &ours, nullptr);
 }
 
