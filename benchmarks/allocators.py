@@ -5,7 +5,10 @@ offset in use, summed over arenas (for other pools: what they hold), over the pe
 "of_streams" is the same over the sum of the streams' own peaks (the median of several epochs, "highest" the worst), and
 "alone" what it would be if each stream had an arena of its own: what CuPy's free lists cost by themselves. Driver
 allocations are counted at the runtime. A loop whose buffer grows meets sizes that nobody has seen yet: other pools
-begin each round of it with nothing cached, and managed ones may hold 1 GiB.
+begin each round of it with nothing cached, and managed ones may hold 768 MiB.
+
+Times should not grow: with 1 to 8 threads, each of which plays the first trace, with 1 to 16 streams, and with up to a
+million blocks alive, of which random ones are replaced.
 
 The end of an epoch is timed twice: "cold", after a loop that runs as long as a million allocations and leaves the
 processor's caches to others, and "warm", right after the end of an empty inner epoch.
@@ -14,91 +17,29 @@ processor's caches to others, and "warm", right after the end of an empty inner 
 from __future__ import annotations
 
 import gc
-import sys
-import warnings
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Measured, Report, Timing, interleaved, parser
+from benchmarks import guard
+from benchmarks.common import Measured, Report, Timing, guarded, interleaved, parser
+from benchmarks.traces import MANAGED_LIMIT, PEERS_BYTES, ROOM, TRACES, Peers, Spy, Trace, peaks, peers, play, pools
 from umarray.drivers import get_driver
 from umarray.memory import pool as make_pool
 from umarray.memory.pool import Pool
 
-Trace = list[tuple[int, int]]  # (slot, bytes): 0 bytes free what is in the slot, else the slot is filled anew
-ROOM = 256 << 20  # the first arena of ours
-MANAGED_LIMIT = 1 << 30  # for others' managed pools: a shared card is not filled by a benchmark
 LEARN = 20  # epochs before measuring
-
-
-def training(quick: bool) -> Trace:
-    """Forward passes that keep activations, backward passes that let them go; blocks of layers of a few sizes."""
-    rng = np.random.default_rng(1)
-    layers = 8 if quick else 24
-    sizes = np.resize(rng.integers(1, 64, 6) * 16384, layers)
-    trace: Trace = []
-    for _ in range(2 if quick else 40):
-        for layer, nbytes in enumerate(sizes):
-            trace += [(layer, int(nbytes)), (layers, int(nbytes)), (layers, 0)]
-        for layer in reversed(range(layers)):
-            trace += [(layers, int(sizes[layer])), (layer, 0), (layers, 0)]
-    return trace
-
-
-def growing(quick: bool) -> Trace:
-    """A buffer that grows by 64 KiB a step (the new one is made before the old one goes), between small temporaries."""
-    trace: Trace = []
-    for step in range(20 if quick else 400):
-        trace += [(2 + small, 1024 * (1 + small)) for small in range(6)]
-        trace += [(step % 2, (step + 1) << 16), ((step + 1) % 2, 0)]
-        trace += [(2 + small, 0) for small in range(6)]
-    return [*trace, (0, 0), (1, 0)]
-
-
-def random(quick: bool) -> Trace:
-    """Log-uniform sizes from 512 B to 2 MiB, 200 alive."""
-    rng = np.random.default_rng(4)
-    count = 400 if quick else 10_000
-    sizes, slots = 2 ** rng.uniform(9, 21, count), rng.integers(0, 200, count)
-    return [(int(slot), int(nbytes)) for slot, nbytes in zip(slots, sizes, strict=True)]
-
-
-TRACES: dict[str, Callable[[bool], Trace]] = {"training": training, "growing": growing, "random": random}
-
-
-def play(malloc: Callable[[int], Any], trace: Trace, streams: list[Any]) -> None:
-    """Run a trace, each operation on the next stream; with none, on the current one."""
-    blocks: list[Any] = [None] * (1 + max(slot for slot, _ in trace))
-    if not streams:
-        for slot, nbytes in trace:
-            blocks[slot] = malloc(nbytes) if nbytes else None
-        return
-    count = len(streams)
-    for index, (slot, nbytes) in enumerate(trace):
-        streams[index % count].use()
-        blocks[slot] = malloc(nbytes) if nbytes else None
-
-
-def peaks(trace: Trace, count: int) -> tuple[int, int]:
-    """Peak of what is alive, and the sum of the streams' own peaks, in units of 512 bytes as pools round."""
-    live: dict[int, tuple[int, int]] = {}
-    now, most = [0] * count, [0] * count
-    total = 0
-    for index, (slot, nbytes) in enumerate(trace):
-        new = (index % count, -(-nbytes // 512) * 512)
-        if nbytes:
-            now[new[0]] += new[1]
-        total, most = max(total, sum(now)), [max(pair) for pair in zip(most, now, strict=True)]
-        if slot in live:
-            stream, old = live.pop(slot)
-            now[stream] -= old
-        if nbytes:
-            live[slot] = new
-    return total, sum(most)
+THREADS = (1, 2, 4, 8)
+STREAMS = (1, 2, 4, 8, 16)
+LIVE = (1_000, 10_000, 100_000, 1_000_000)
+REPLACED = 20_000  # of the live blocks, in a timed round
+BLOCK = 512  # bytes of each second live block; the others have twice as many
 
 
 def highest(pool: Any, malloc: Callable[[int], Any], trace: Trace, streams: list[Any]) -> int:
@@ -142,67 +83,6 @@ def alone(trace: Trace, streams: list[Any]) -> int:
     return total
 
 
-class Spy:
-    """Counts the driver's allocations where the runtime is called."""
-
-    NAMES = ("malloc", "mallocManaged", "mallocAsync")
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    @contextmanager
-    def watching(self) -> Iterator[Spy]:
-        runtime = getattr(get_driver(), "runtime", None)
-        before = {name: getattr(runtime, name) for name in self.NAMES if hasattr(runtime, name)}
-        for name, call in before.items():
-            setattr(runtime, name, partial(self._counted, call))
-        try:
-            yield self
-        finally:
-            for name, call in before.items():
-                setattr(runtime, name, call)
-
-    def _counted(self, call: Callable[..., Any], *args: Any) -> Any:
-        self.count += 1
-        return call(*args)
-
-
-def peers(streams: int) -> dict[str, tuple[Any, Callable[[int], Any]]]:
-    """Other pools that are here: what counts their bytes (or None), and their malloc."""
-    import cupy
-
-    managed = cupy.cuda.MemoryPool(cupy.cuda.malloc_managed)
-    managed.set_limit(size=MANAGED_LIMIT)
-    plain = cupy.cuda.MemoryPool()
-    found = {"MemoryPool(malloc_managed)": (managed, managed.malloc), "MemoryPool()": (plain, plain.malloc)}
-    with suppress(Exception):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # experimental, says CuPy
-            pool = cupy.cuda.MemoryAsyncPool()
-        pool.malloc(512)
-        found["MemoryAsyncPool"] = (pool, pool.malloc)
-    found["raw malloc_managed"] = (None, cupy.cuda.malloc_managed)
-    with suppress(ImportError):
-        import rmm
-        from rmm.allocators.cupy import rmm_cupy_allocator
-
-        for name, make in (
-            ("RMM pool", lambda: rmm.mr.PoolMemoryResource(rmm.mr.ManagedMemoryResource(), initial_pool_size=ROOM)),
-            ("RMM arena", lambda: rmm.mr.ArenaMemoryResource(rmm.mr.ManagedMemoryResource(), arena_size=ROOM)),
-        ):
-            with suppress(Exception):
-                found[name] = (None, _rmm_malloc(rmm, make(), rmm_cupy_allocator))
-    return found
-
-
-def _rmm_malloc(rmm: Any, resource: Any, allocator: Callable[[int], Any]) -> Callable[[int], Any]:
-    def malloc(nbytes: int) -> Any:
-        rmm.mr.set_current_device_resource(resource)
-        return allocator(nbytes)
-
-    return malloc
-
-
 def timed(
     malloc: Callable[[int], Any], trace: Trace, streams: list[Any], pool: Any = None, cached: Any = None
 ) -> Measured:
@@ -231,8 +111,7 @@ def compare(report: Report, name: str, trace: Trace, streams: list[Any]) -> None
     case = f"{name}, {count} stream{'s' if count > 1 else ''}"
     allocations = sum(1 for _, nbytes in trace if nbytes)
     spy = Spy()
-    with make_pool(ROOM) as pool, make_pool(ROOM, track=True) as tracked:
-        others = peers(count) if get_driver().xp is not np else {}
+    with others_here(peers, PEERS_BYTES) as others, make_pool(ROOM) as pool, make_pool(ROOM, track=True) as tracked:
         for one in (pool, tracked):
             for _ in range(3 if report.quick else LEARN):
                 with one.epoch("learning"):
@@ -261,9 +140,98 @@ def compare(report: Report, name: str, trace: Trace, streams: list[Any]) -> None
             elif variant in others and others[variant][0] is not None:
                 more["reserved"] = others[variant][0].total_bytes() / alive
             report.add(case, variant, timing.per(allocations), unit="ns", **more)
-        for counter, _ in others.values():
-            if counter is not None:
-                counter.free_all_blocks()
+
+
+@contextmanager
+def others_here(make: Callable[[], Peers], nbytes: int) -> Iterator[Peers]:
+    """Others' pools, none without a device; they may hold so many bytes of managed memory."""
+    driver = get_driver()
+    if driver.xp is np:
+        yield {}
+        return
+    with guard.managed(nbytes, driver):
+        found = make()
+        try:
+            yield found
+        finally:
+            for counter, _ in found.values():
+                if counter is not None:
+                    counter.free_all_blocks()
+
+
+def add(report: Report, case: str, timings: dict[str, Timing], allocations: int) -> None:
+    """A row a pool, with its ratio to the first."""
+    first = next(iter(timings.values())).median
+    for variant, timing in timings.items():
+        report.add(case, variant, timing.per(allocations), unit="ns", ratio=timing.median / first)
+
+
+def with_threads(report: Report, trace: Trace, count: int) -> None:
+    """All threads at once on one pool, each with the trace; the time is of one allocation of any of them."""
+    allocations = count * sum(1 for _, nbytes in trace if nbytes)
+
+    def together(malloc: Callable[[int], Any], pool: Any = None) -> Measured:
+        begin = threading.Barrier(count + 1)
+
+        def one() -> None:
+            begin.wait()
+            play(malloc, trace, [])
+
+        with ThreadPoolExecutor(count) as threads, pool.epoch("timed") if pool is not None else nullcontext():
+            started = [threads.submit(one) for _ in range(count)]
+            begin.wait()
+            start = perf_counter()
+            for thread in started:
+                thread.result()
+            return Measured(perf_counter() - start)
+
+    with others_here(pools, MANAGED_LIMIT) as others, make_pool(ROOM) as pool:
+        for _ in range(3 if report.quick else LEARN):
+            with pool.epoch("learning"):
+                play(pool.malloc, trace, [])
+        variants = {name: partial(together, malloc) for name, (_, malloc) in others.items()}
+        variants["umarray"] = partial(together, pool.malloc, pool)
+        timings = interleaved(variants, report.repetitions, warmup=3, tolerance=None)
+    add(report, f"training, {count} thread{'s' if count > 1 else ''}", timings, allocations)
+
+
+def with_streams(report: Report, trace: Trace, streams: list[Any]) -> None:
+    """The trace with each operation on the next stream."""
+    allocations = sum(1 for _, nbytes in trace if nbytes)
+    with others_here(pools, MANAGED_LIMIT) as others, make_pool(ROOM) as pool:
+        for _ in range(3 if report.quick else LEARN):
+            with pool.epoch("learning"):
+                play(pool.malloc, trace, streams)
+        variants = {name: partial(timed, malloc, trace, streams) for name, (_, malloc) in others.items()}
+        variants["umarray"] = partial(timed, pool.malloc, trace, streams, pool)
+        timings = interleaved(variants, report.repetitions, tolerance=None)
+    add(report, f"training, each on the next of {len(streams)}", timings, allocations)
+
+
+def with_live(report: Report, count: int) -> None:
+    """So many blocks are alive; random ones of them are replaced."""
+    order = np.random.default_rng(5).integers(0, count, REPLACED // 20 if report.quick else REPLACED).tolist()
+    nbytes = count * BLOCK * 3 // 2
+    with others_here(pools, nbytes + ROOM // 4) as others, make_pool(nbytes + ROOM // 4) as pool:
+        mallocs = {name: malloc for name, (_, malloc) in others.items()} | {"umarray": pool.malloc}
+        gc.disable()  # millions of objects are made on purpose
+        try:
+            blocks = {name: [malloc(BLOCK << k % 2) for k in range(count)] for name, malloc in mallocs.items()}
+
+            def replace(name: str) -> Measured:
+                malloc, mine = mallocs[name], blocks[name]
+                start = perf_counter()
+                for k in order:
+                    mine[k] = None
+                    mine[k] = malloc(BLOCK << k % 2)
+                return Measured(perf_counter() - start)
+
+            variants = {name: partial(replace, name) for name in mallocs}
+            timings = interleaved(variants, report.repetitions, tolerance=None)
+            blocks.clear()
+        finally:
+            gc.enable()
+    add(report, f"{count:,} blocks alive", timings, len(order))
 
 
 def epoch_end(report: Report, pool: Pool) -> None:
@@ -273,7 +241,7 @@ def epoch_end(report: Report, pool: Pool) -> None:
     for state in ("cold", "warm"):
         for count in counts:
             seconds = []
-            for _ in range(report.repetitions + 2):
+            for _ in range(min(report.repetitions, 3) + 2):
                 epoch = pool.epoch("ends")
                 epoch.__enter__()
                 for _ in range(count):
@@ -291,27 +259,39 @@ def epoch_end(report: Report, pool: Pool) -> None:
 
 def main() -> None:
     arguments = parser(__doc__).parse_args()
-    report = Report("allocators", arguments)
+    report, driver = Report("allocators", arguments), get_driver()
     streams: list[Any] = []
-    if get_driver().xp is not np:
-        cupy = sys.modules["cupy"]
-        if not arguments.quick:
-            with suppress(ImportError):
-                from benchmarks import guard
-
-                guard.install(get_driver())
-        streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(4)]
-    for name, make in TRACES.items():
-        trace = make(report.quick)
-        compare(report, name, trace, [])
+    if driver.xp is not np:
+        streams = [driver.xp.cuda.Stream(non_blocking=True) for _ in range(max(STREAMS))]
+    else:
+        report.skip("others' pools, streams", "there is no device")
+    with guarded(driver):
+        for name, make in TRACES.items():
+            trace = make(report.quick)
+            compare(report, name, trace, [])
+            if streams:
+                with null_stream_after(driver):
+                    compare(report, name, trace, streams[:4])
+        trace = TRACES["training"](report.quick)
+        for count in THREADS[:2] if report.quick else THREADS:
+            with_threads(report, trace, count)
         if streams:
-            try:
-                compare(report, name, trace, streams)
-            finally:
-                cupy.cuda.Stream.null.use()
-    with make_pool(ROOM) as pool:
-        epoch_end(report, pool)
+            for count in STREAMS[:2] if report.quick else STREAMS:
+                with null_stream_after(driver):
+                    with_streams(report, trace, streams[:count])
+        for count in LIVE[:1] if report.quick else LIVE:
+            with_live(report, count)
+        with make_pool(ROOM) as pool:
+            epoch_end(report, pool)
     report.finish()
+
+
+@contextmanager
+def null_stream_after(driver: Any) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        driver.xp.cuda.Stream.null.use()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What every benchmark shares: who measured, interleaved repetitions, medians with their spread, results.
+"""What every benchmark shares: who measured, the command line, rows, results.
 
 Run a benchmark as a module from the project's folder, ``python -m benchmarks.NAME [--quick] [--json] [--save]``.
 A benchmark is about this long::
@@ -9,6 +9,9 @@ A benchmark is about this long::
     variants = {"sum": data.sum, "dot": lambda: data @ np.ones_like(data)}
     report.compare("1e6 float64", variants, unit="us", tolerance=1e-9)
     report.finish()
+
+A variant that prepares something before its time begins, or wants its faults counted on the emulated device, times
+itself with a `Stopwatch` and returns what `Stopwatch.measured` gives.
 """
 
 from __future__ import annotations
@@ -18,127 +21,36 @@ import json
 import os
 import platform
 import re
-import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-import numpy as np
+from benchmarks import guard
+from benchmarks.timing import Disagreement, Measured, Stopwatch, Timing, check_same, interleaved
+from umarray import hipemu
 
 RESULTS = Path(__file__).parent / "results"
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+__all__ = [
+    "Disagreement",
+    "Measured",
+    "Report",
+    "Stopwatch",
+    "Timing",
+    "check_same",
+    "guarded",
+    "header",
+    "interleaved",
+    "parser",
+    "size_of",
+]
+
 _PACKAGES = ("umarray", "numpy", "numba", "cuda-bindings", "torch")
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Seconds of repeated runs: the median, and the quartiles on both sides of it."""
-
-    median: float
-    low: float
-    high: float
-    repetitions: int
-
-    @classmethod
-    def of(cls, seconds: Sequence[float]) -> Timing:
-        """The timing of at least one run."""
-        if not seconds:
-            raise ValueError("no run was timed")
-        low, high = np.quantile(seconds, [0.25, 0.75])
-        return cls(statistics.median(seconds), float(low), float(high), len(seconds))
-
-    def per(self, count: float) -> Timing:
-        """The timing of one of `count` things that each run did."""
-        return Timing(self.median / count, self.low / count, self.high / count, self.repetitions)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a variant returns that did its own timing: the seconds that count, and its result."""
-
-    seconds: float
-    result: Any = None
-
-
-class Disagreement(AssertionError):
-    """Variants that should compute the same did not."""
-
-
-def interleaved(
-    variants: Mapping[str, Callable[[], Any]],
-    repetitions: int,
-    *,
-    warmup: int = 1,
-    finish: Callable[[], object] | None = None,
-    tolerance: float | None = 0.0,
-) -> dict[str, Timing]:
-    """Time each variant, taking turns, so that a drift of the machine falls on all of them alike.
-
-    Parameters
-    ----------
-    variants : mapping of str to callable
-        Called without arguments; a `Measured` carries its own time, anything else is a result.
-    repetitions, warmup : int
-        Timed rounds, and rounds before them. Each round starts at another variant.
-    finish : callable, optional
-        Called inside the timed span, to wait for a device.
-    tolerance : float or None
-        How far results may differ from the first variant's, relative to its largest value. None: not compared, for
-        variants that compute nothing.
-
-    Raises
-    ------
-    Disagreement
-        Results differ; the text names the variant and by how much.
-    """
-    if repetitions < 1:
-        raise ValueError(f"repetitions must be 1 or more, not {repetitions!r}")
-    names = list(variants)
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(-warmup, repetitions):
-        results = {}
-        shift = turn % len(names)
-        for name in names[shift:] + names[:shift]:
-            start = perf_counter()
-            result = variants[name]()
-            if finish is not None:
-                finish()
-            spent = perf_counter() - start
-            if isinstance(result, Measured):
-                spent, result = result.seconds, result.result
-            if turn >= 0:
-                seconds[name].append(spent)
-            results[name] = result
-        if tolerance is not None:
-            check_same({name: results[name] for name in names}, tolerance)
-    return {name: Timing.of(runs) for name, runs in seconds.items()}
-
-
-def check_same(results: Mapping[str, Any], tolerance: float = 0.0) -> None:
-    """Raise `Disagreement` unless every result equals the first, to `tolerance` relative to its largest value."""
-    (first, expected), *others = ((name, _numpy(result)) for name, result in results.items())
-    for name, result in others:
-        if result.shape != expected.shape:
-            raise Disagreement(f"{name} gave shape {result.shape}, {first} {expected.shape}")
-        if result.size == 0 or np.array_equal(result, expected):
-            continue
-        difference = float(np.max(np.abs(result - expected)))
-        largest = float(np.max(np.abs(expected)))
-        if not difference <= tolerance * largest:  # so written, NaN is a disagreement
-            raise Disagreement(f"{name} differs from {first} by {difference:g}, where the largest value is {largest:g}")
-
-
-def _numpy(result: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """A result as one flat array; None, from variants without one, as an empty one."""
-    if result is None:
-        return np.empty(0)
-    if isinstance(result, (tuple, list)):
-        return np.concatenate([np.ravel(_numpy(one)) for one in result])
-    return np.asarray(result.get() if type(result).__module__.startswith("cupy") else result, dtype=np.float64)
 
 
 def header() -> dict[str, Any]:
@@ -166,8 +78,34 @@ def header() -> dict[str, Any]:
         "devices": len(devices),
         "driver": driver.name,
         "mode": driver.mode.value,
+        "emulated": hipemu.active(),
+        "page_bytes": hipemu.page_bytes() if hipemu.active() else driver.page_size,
         "versions": versions,
     }
+
+
+@contextmanager
+def guarded(driver: Any) -> Iterator[None]:
+    """Let every managed allocation of umarray's driver in this block pass the guard before a shared card."""
+    remove = guard.install(driver)
+    try:
+        yield
+    finally:
+        remove()
+
+
+def size_of(nbytes: int) -> str:
+    """Bytes as they stand in the name of a case: whole numbers of the largest unit that divides them.
+
+    Examples
+    --------
+    >>> size_of(256 << 20), size_of(3 << 9)
+    ('256 MiB', '1536 B')
+    """
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if nbytes and nbytes % factor == 0:
+            return f"{nbytes // factor} {unit}"
+    return f"{nbytes} B"
 
 
 def _cupy_packages() -> list[str]:
@@ -210,40 +148,48 @@ class Report:
         self.quick: bool = arguments.quick
         self.repetitions: int = arguments.repetitions or (2 if self.quick else 7)
         self.rows: list[dict[str, Any]] = []
+        self.skipped: list[dict[str, str]] = []
         self._arguments = arguments
         self._folder = folder
 
     def add(self, case: str, variant: str, timing: Timing | None = None, *, unit: str = "ms", **more: Any) -> None:
-        """One row; `more` are columns of its own. Times are stored in `unit`."""
+        """One row; `more` are columns of its own. Times are in `unit`; counts take their place."""
         row: dict[str, Any] = {"case": case, "variant": variant}
-        if timing is not None:
-            scale = UNITS[unit]
+        scale = UNITS[unit]
+        if timing is not None and timing.counts is not None:
+            row |= timing.counts
+        elif timing is not None:
             row |= {f"median_{unit}": timing.median / scale, f"low_{unit}": timing.low / scale}
             row |= {f"high_{unit}": timing.high / scale, "repetitions": timing.repetitions}
+            row |= {f"{name}_{unit}": seconds / scale for name, seconds in timing.more.items()}
         self.rows.append(row | more)
 
     def compare(
         self, case: str, variants: Mapping[str, Callable[[], Any]], *, unit: str = "ms", per: float = 1, **how: Any
     ) -> dict[str, Timing]:
-        """`interleaved` with this run's repetitions; a row for each variant, with its ratio to the first."""
-        timings = {name: timing.per(per) for name, timing in interleaved(variants, self.repetitions, **how).items()}
-        first = next(iter(timings.values())).median
+        """`interleaved` with this run's repetitions; a row for each variant, with its ratio to the first.
+
+        On the emulated device, where a `Stopwatch` counts, one round is timed: counts are exact.
+        """
+        runs = interleaved(variants, self.repetitions, **how)
+        timings = {name: timing.per(per) for name, timing in runs.items()}
+        first = _cost(next(iter(timings.values())))
         for name, timing in timings.items():
-            self.add(case, name, timing, unit=unit, ratio=timing.median / first)
+            self.add(case, name, timing, unit=unit, **({"ratio": _cost(timing) / first} if first else {}))
         return timings
+
+    def skip(self, what: str, why: str) -> None:
+        """Say that something is not measured here, and why; it is printed and stored with the result."""
+        self.skipped.append({"what": what, "why": why})
 
     def finish(self) -> Path | None:
         """Print, and save where that was asked for; returns the file."""
-        result = {"benchmark": self.name, "quick": self.quick, "header": header(), "rows": self.rows}
-        text = json.dumps(result, indent=2)
-        print(text if self._arguments.json else self._text(result["header"]))
-        if not self._arguments.save:
-            return None
-        self._folder.mkdir(parents=True, exist_ok=True)
-        where = result["header"]["device"] if result["header"]["devices"] else "host"
-        path = self._folder / f"{self.name}-{re.sub(r'[^a-z0-9]+', '-', where.lower()).strip('-')}.json"
-        path.write_text(text + "\n")
-        return path
+        measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        result = {"benchmark": self.name, "quick": self.quick, "measured": measured}
+        top: dict[str, Any] = header()
+        result |= {"header": top, "rows": self.rows, "skipped": self.skipped}
+        print(json.dumps(result, indent=2) if self._arguments.json else self._text(top))
+        return save(result, self.name, self._folder) if self._arguments.save else None
 
     def _text(self, top: Mapping[str, Any]) -> str:
         versions = ", ".join(f"{name} {version}" for name, version in top["versions"].items())
@@ -258,7 +204,23 @@ class Report:
         lines += [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
         ]
+        lines += [f"not here: {one['what']} ({one['why']})" for one in self.skipped]
         return "\n".join(lines)
+
+
+def save(result: Mapping[str, Any], name: str, folder: Path = RESULTS) -> Path:
+    """Write a result as ``name-device.json``; returns the file."""
+    top = result["header"]
+    device = re.sub(r"[^a-z0-9]+", "-", (top["device"] if top["devices"] else "host").lower()).strip("-")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-{device}.json"
+    path.write_text(json.dumps(result, indent=2) + "\n")
+    return path
+
+
+def _cost(timing: Timing) -> float:
+    """What variants are compared by: seconds, or modelled milliseconds."""
+    return timing.median if timing.counts is None else timing.counts["modelled_ms"]
 
 
 def _cell(value: Any) -> str:

@@ -1,15 +1,17 @@
-"""The pipeline's step beside a pinned ring written by hand, the plain loop, and the ideal: the slowest stage alone.
+"""How far is a pipeline's step from the slowest stage alone, and from a pinned ring written by hand?
 
 A batch is written by a parallel numba kernel, brought to the device, and computed on for as many passes as make compute
-about 0.5, 1 and 2 times as long as preparation. Each variant goes over the same items; times are seconds a step,
-filling and draining included. Without a device only the pipeline and the plain loop are there.
+about 0.5, 1 and 2 times as long as preparation. Every variant goes over the same items and must find the same numbers.
+
+A step is the time between the ends of two batches' compute, by events on the device, after the first eighth of the
+batches. The ideal is the slowest stage alone: preparation, copy and compute each repeated with nothing beside it (of
+compute the longer one of launching it and running it). Without a device the pipeline and the plain loop are there.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from contextlib import ExitStack
 from time import perf_counter
 from typing import Any
 
@@ -17,14 +19,18 @@ import numba
 import numpy as np
 
 import umarray as um
-from benchmarks import guard
-from benchmarks.common import Measured, Report, parser
+from benchmarks.common import Measured, Report, Stopwatch, guarded, parser, size_of
+from benchmarks.rings import SLOTS, PinnedRing, naive
+from umarray import hipemu
 from umarray.drivers import get_driver
-from umarray.drivers.base import Driver, Kind, Mode, host_bytes
-from umarray.pipeline.report import slowest
+from umarray.drivers.base import Driver, Mode
+from umarray.pipeline import choose
 
 COLUMNS = 1024
-SLOTS = 3
+MOST_PASSES = 100
+STEPS = {1 << 20: 400, 4 << 20: 300, 16 << 20: 120, 64 << 20: 40, 128 << 20: 24, 256 << 20: 16}
+LARGE = 256 << 20
+"""Bytes of a batch from which managed slots are two: what is alive on a shared card stays below 2 GiB."""
 
 
 @numba.njit(parallel=True, nogil=True, cache=True)
@@ -35,152 +41,124 @@ def write(item: int, out: Any) -> None:
 
 
 class Case:
-    """One size and ratio: the work, and the ways to run it."""
+    """One size and ratio: the work, and how a run of it is timed."""
 
     def __init__(self, driver: Driver, nbytes: int, ratio: float, steps: int) -> None:
-        self.driver, self.xp, self.steps = driver, driver.xp, steps
-        self.spec = um.Spec((nbytes // 4 // COLUMNS, COLUMNS), "float32")
-        self.passes = 1
-        with self.pipeline() as p:
-            alone = p.ideal(0)
-            self.passes = 20
-            longer = p.ideal(0)
-            one = max((longer["compute"] - alone["compute"]) / 19, 1e-7)
-            self.passes = max(1, round(1 + (ratio * alone["prep"] - alone["compute"]) / one))
-            self.alone = p.ideal(0)
+        self.driver, self.xp = driver, driver.xp
+        self.nbytes, self.steps = nbytes, steps
+        self.shape = (nbytes // 4 // COLUMNS, COLUMNS)
+        self.passes, self.calls = 1, 0
+        self.skip = max(1, steps // 8)
+        self.marks: list[Any] = []
+        self._ring = None if driver.mode is Mode.HOST else PinnedRing(driver.xp, self)
+        one = self._alone()
+        self.passes = 21
+        a_pass = max((self._alone()["compute"] - one["compute"]) / 20, 1e-7)
+        wanted = 1 + (ratio * one["prep"] - one["compute"]) / a_pass
+        self.passes = min(max(1, round(wanted)), MOST_PASSES)
+        self.alone = self._alone()
 
-    def prep(self, item: int, slot: Any) -> None:
-        write(item, slot["x"])
+    def prep(self, item: int, array: Any) -> None:
+        write(item, array)
 
     def compute(self, x: Any) -> Any:
         y = x * np.float32(1.5)
         for _ in range(self.passes):
             self.xp.multiply(y, np.float32(0.999), out=y)
-        return y[:: max(1, len(y) // 16), ::64].sum()
+        total = y[:: max(1, len(y) // 16), ::64].sum()
+        if self.calls in (self.skip, self.steps - 1):
+            self.marks.append(self.driver.record(self.driver.current_stream(0), 0, timed=True))
+        self.calls += 1
+        return total
 
-    def pipeline(self, transport: str = "auto") -> um.Pipeline:
+    def _alone(self) -> dict[str, float]:
+        """Seconds of each stage, repeated with nothing beside it."""
+        ring, rounds = self._ring, 10
+        host = np.empty(self.shape, "f4") if ring is None else ring.host[0]
+        device = host if ring is None else ring.device[0]
+        found = {"prep": self._repeat(lambda: self.prep(0, host), rounds)}
+        if ring is not None:
+            found["copy"] = self._repeat(lambda: ring._copy(0), rounds)
+        found["compute"] = self._repeat(lambda: self.compute(device), rounds)
+        return found
+
+    def _repeat(self, call: Callable[[], Any], rounds: int) -> float:
+        call()
+        self.driver.synchronize()
+        start = perf_counter()
+        for _ in range(rounds):
+            call()
+        self.driver.synchronize()
+        return (perf_counter() - start) / rounds
+
+    def timed(self, run: Callable[[], list[Any]], copies: bool = False) -> Measured:
+        """Seconds a step of a run, or on the emulated device what it made happen; `copies`: by hand, each batch."""
+        self.calls, self.marks = 0, []
+        self.driver.synchronize()
+        with Stopwatch(self.driver.synchronize) as watch:
+            results = run()
+            if copies:
+                watch.copied(self.nbytes * self.steps)
+        first, last = self.marks
+        step = self.driver.elapsed(first, last) / (self.steps - 1 - self.skip)
+        return Measured(step, [float(result) for result in results], counts=watch.measured().counts)
+
+    def pipeline(self, transport: str) -> um.Pipeline:
+        managed = transport in ("managed", "bus", "direct")
         return um.Pipeline(
             range(self.steps),
-            self.prep,
+            lambda item, slot: write(item, slot["x"]),
             lambda batch: self.compute(batch["x"]),
-            like={"x": self.spec},
-            slots=SLOTS,
+            like={"x": um.Spec(self.shape, "float32")},
+            slots=2 if managed and self.nbytes >= LARGE else SLOTS,
             transport=transport,
         )
 
-    def timed(self, run: Callable[[], list[Any]]) -> Measured:
-        self.driver.synchronize()
-        start = perf_counter()
-        results = run()
-        self.driver.synchronize()
-        seconds = (perf_counter() - start) / self.steps
-        return Measured(seconds, [float(result) for result in results])
-
-    def plain(self) -> list[Any]:
-        """Prepare, bring over, compute, one after the other."""
-        results, batch = [], np.empty(self.spec.shape, self.spec.dtype)
-        for item in range(self.steps):
-            write(item, batch)
-            results.append(self.compute(self.xp.asarray(batch)))
-            self.driver.synchronize()
-        return results
-
-
-class HandRing:
-    """A pinned ring as one writes it for one program: a thread that prepares and copies, events both ways."""
-
-    def __init__(self, case: Case) -> None:
-        driver, nbytes, self.case = case.driver, case.spec.nbytes, case
-        self.pinned = [driver.allocate(nbytes, Kind.PINNED) for _ in range(SLOTS)]
-        self.device = [driver.allocate(nbytes, Kind.DEVICE) for _ in range(SLOTS)]
-        self.host = [host_bytes(one.address, nbytes, one).view("f4").reshape(case.spec.shape) for one in self.pinned]
-        self.arrays = [
-            driver.as_array(one.address, nbytes, one, 0).view("f4").reshape(case.spec.shape) for one in self.device
-        ]
-        self.stream = driver.create_stream(0)
-
-    def run(self) -> list[Any]:
-        driver, case = self.case.driver, self.case
-        free: SimpleQueue[Any] = SimpleQueue()
-        ready: SimpleQueue[Any] = SimpleQueue()
-        for number in range(SLOTS):
-            free.put((number, None))
-        copied: list[Any] = [None] * SLOTS
-
-        def prepare() -> None:
-            with driver.use_stream(self.stream, 0):
-                for item in range(case.steps):
-                    number, read = free.get()
-                    if copied[number] is not None:
-                        copied[number].wait()
-                    write(item, self.host[number])
-                    if read is not None:
-                        driver.wait(self.stream, read)
-                    driver.copy(self.device[number].address, self.pinned[number].address, case.spec.nbytes, self.stream)
-                    copied[number] = driver.record(self.stream, 0)
-                    ready.put((number, copied[number]))
-
-        thread = threading.Thread(target=prepare)
-        thread.start()
-        results, stream = [], driver.current_stream()
-        for _ in range(case.steps):
-            number, arrived = ready.get()
-            driver.wait(stream, arrived)
-            results.append(case.compute(self.arrays[number]))
-            free.put((number, driver.record(stream, 0)))
-        thread.join()
-        return results
-
-    def close(self) -> None:
-        self.case.driver.synchronize()
-        self.arrays.clear()
-        for allocation in (*self.pinned, *self.device):
-            self.case.driver.free(allocation)
-        self.case.driver.destroy_stream(self.stream, 0)
-
 
 def measure(report: Report, driver: Driver, nbytes: int, ratio: float, steps: int) -> None:
+    """The rows of one size and ratio."""
+    label = f"{size_of(nbytes)}, compute/prep {ratio:g}"
     case = Case(driver, nbytes, ratio, steps)
-    transports = {Mode.HOST: ["host"], Mode.EXPLICIT: ["staged"], Mode.MANAGED: ["staged", "managed"]}[driver.mode]
-    opened = {name: case.pipeline(name).__enter__() for name in transports}
-    ring = None if driver.mode is Mode.HOST else HandRing(case)
-    variants: dict[str, Callable[[], Any]] = {
-        f"umarray {name}": (lambda p=p: case.timed(lambda: list(p))) for name, p in opened.items()
-    }
-    if ring is not None:
-        variants["pinned ring by hand"] = lambda: case.timed(ring.run)
-    variants["plain loop"] = lambda: case.timed(case.plain)
-    label = f"{nbytes >> 20} MiB" if nbytes >= 1 << 20 else f"{nbytes >> 10} KiB"
-    label = f"{label}, compute/prep {ratio:g}"
-    try:
-        timings = report.compare(label, variants, tolerance=1e-5)
-    finally:
-        for p in opened.values():
-            p.close()
-        if ring is not None:
-            ring.close()
-    ideal = slowest(case.alone, workers=1)
+    variants: dict[str, Callable[[], Any]] = {}
+    with ExitStack() as stack:
+        opened = {name: stack.enter_context(case.pipeline(name)) for name in ("auto", *choose.possible(driver))}
+        for name, p in opened.items():
+            variants[f"umarray {name}"] = lambda p=p: case.timed(lambda: list(p))
+        if (ring := case._ring) is not None:
+            variants["by hand, one thread"] = lambda: case.timed(ring.one_thread, copies=True)
+            variants["by hand, own thread"] = lambda: case.timed(ring.own_thread, copies=True)
+        variants["naive"] = lambda: case.timed(lambda: naive(case.xp, case), copies=ring is not None)
+        timings = report.compare(label, variants, tolerance=1e-5, warmup=2)
+        reports = {f"umarray {name}": p.report() for name, p in opened.items()}
+    ideal = max(case.alone.values())
+    best = min((timings[name].median for name in variants if name.startswith("by hand")), default=0.0)
     for row in report.rows[-len(variants) :]:
-        row["ideal_over_step"] = ideal / timings[row["variant"]].median
-    report.add(
-        label,
-        "ideal: slowest stage alone",
-        **{f"{stage}_alone_ms": seconds * 1e3 for stage, seconds in case.alone.items()},
-        median_ms=ideal * 1e3,
-    )
+        if not hipemu.active():
+            median = timings[row["variant"]].median
+            row["over_ideal"] = median / ideal
+            row |= {"over_by_hand": median / best} if best else {}
+        if told := reports.get(row["variant"]):
+            row |= {"transport": told.transport, "threads": told.workers, "slots": told.slots}
+    if not hipemu.active():
+        stages = {f"{stage}_alone_ms": seconds * 1e3 for stage, seconds in case.alone.items()}
+        report.add(label, "ideal: slowest stage alone", **stages, median_ms=ideal * 1e3, passes=case.passes)
 
 
 def main() -> None:
-    arguments = parser(__doc__).parse_args()
-    report, driver = Report("pipeline", arguments), get_driver()
-    remove = guard.install(driver)
-    sizes = [256 << 10] if arguments.quick else [16 << 20, 64 << 20, 128 << 20]
-    ratios = [1.0] if arguments.quick else [0.5, 1.0, 2.0]
-    for nbytes in sizes:
-        for ratio in ratios:
-            steps = 4 if arguments.quick else 40
-            measure(report, driver, nbytes, ratio, steps)
-    remove()
+    arguments = parser(__doc__)
+    arguments.add_argument("--sizes", type=int, nargs="*", help="MiB of a batch, in place of 1, 4, 16, 64, 128, 256")
+    arguments.add_argument("--ratios", type=float, nargs="*", help="compute over preparation, in place of 0.5, 1, 2")
+    given = arguments.parse_args()
+    report, driver = Report("pipeline", given), get_driver()
+    small = given.quick or hipemu.active()
+    sizes = [256 << 10] if small else list(STEPS)
+    if given.sizes:
+        sizes = [mib << 20 for mib in given.sizes]
+    ratios = given.ratios or ([1.0] if small else [0.5, 1.0, 2.0])
+    with guarded(driver):
+        for nbytes in sizes:
+            for ratio in ratios:
+                measure(report, driver, nbytes, ratio, 12 if small else STEPS.get(nbytes, 16))
     report.finish()
 
 

@@ -1,6 +1,7 @@
 """The README's tables of measurements, made from the files in results/ and never typed.
 
-``python -m benchmarks.tables`` writes them between the README's markers; a test checks that they are up to date.
+``python -m benchmarks.tables`` writes them between the README's markers, and the figures beside them (figures.py); a
+test checks that both are up to date.
 """
 
 from __future__ import annotations
@@ -16,26 +17,41 @@ README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- measured: begin (python -m benchmarks.tables) -->", "<!-- measured: end -->"
 
 Result = dict[str, Any]
-OURS = {"umarray", "umarray staged", "umarray managed"}
 
 
-def rendered(results: Iterable[Result]) -> str:
+def rendered(results: Iterable[Result], figures: Iterable[str] = ()) -> str:
     """The section's text for these results; a benchmark without a table of its own is left out."""
-    parts = []
-    for result in sorted(results, key=lambda one: (one["benchmark"], one["header"]["device"])):
+    parts = [f"![{Path(name).stem}]({name})" for name in figures]
+    for result in sorted(results, key=lambda one: (one["header"]["device"], one["benchmark"])):
         table = _TABLES.get(result["benchmark"])
-        if table is not None:
+        if table is not None and result["rows"]:
             parts.append(f"{_machine(result['header'])}\n\n{table(result['rows'])}")
     return "\n\n".join(parts)
 
 
 def read_results(folder: Path = RESULTS) -> list[Result]:
-    """Every results file in a folder; a quick run is no measurement and raises."""
-    results = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    for result in results:
-        if result["quick"]:
-            raise ValueError(f"the results of {result['benchmark']} come from --quick, which measures nothing")
-    return results
+    """Every result in a folder's files, those of `run.py` too; of several of one benchmark and device the newest.
+
+    Raises
+    ------
+    ValueError
+        A quick run, which is no measurement.
+    """
+    found: dict[tuple[str, str], Result] = {}
+    for path in sorted(folder.glob("*.json")):
+        read = json.loads(path.read_text())
+        for result in read.get("results", [read]):
+            if result["quick"]:
+                raise ValueError(f"the results of {result['benchmark']} come from --quick, which measures nothing")
+            key = result["benchmark"], result["header"]["device"]
+            if key not in found or _when(result) > _when(found[key]):
+                found[key] = result
+    return list(found.values())
+
+
+def _when(result: Result) -> str:
+    """When it was measured; early results do not say."""
+    return str(result.get("measured", ""))
 
 
 def replaced(readme: str, section: str) -> str:
@@ -65,9 +81,52 @@ def _allocators(rows: list[Result]) -> str:
     return f"{caption}\n\n{_grid(timed, cell)}"
 
 
+def _rounds(name: str, what: str) -> Callable[[list[Result]], str]:
+    """Time from the host's last write to the result, and its ratio to pinned explicit copies."""
+
+    def table(rows: list[Result]) -> str:
+        caption = f"{what} (`python -m benchmarks.{name}`): from the host's last write of the inputs to the result."
+        return f"{caption}\n\n{_grid(rows, _cost)}"
+
+    return table
+
+
+def _embedding(rows: list[Result]) -> str:
+    caption = (
+        "Random rows of a table that lies on the host (`python -m benchmarks.embedding`): the first look-up, with the\n"
+        "move of the table where there is one; `resident` is a look-up after it."
+    )
+    return f"{caption}\n\n{_grid(rows, _cost)}"
+
+
+def _epochs(rows: list[Result]) -> str:
+    caption = (
+        "Batches allocated anew in each step (`python -m benchmarks.epochs`): a step, and what the allocator holds\n"
+        "over the peak of what is alive."
+    )
+
+    def cell(row: Result) -> str:
+        held = f", holds {row['held']:.1f}" if "held" in row else ""
+        return (f"{row['median_ms']:.3f} ms" if "median_ms" in row else _moved(row)) + held
+
+    return f"{caption}\n\n{_grid(rows, cell)}"
+
+
+def _scopes(rows: list[Result]) -> str:
+    caption = (
+        "Entering and leaving a scope (`python -m benchmarks.scopes`): microseconds an array, those in the driver's\n"
+        "calls in brackets, and how many calls there are."
+    )
+
+    def cell(row: Result) -> str:
+        return f"{row['median_us']:.1f} ({row['driver_us']:.1f}), {row['calls']:,} calls"
+
+    return f"{caption}\n\n{_grid(rows, cell)}"
+
+
 def _pipeline(rows: list[Result]) -> str:
     """Milliseconds a step."""
-    caption = "Pipeline (`python -m benchmarks.pipeline`): milliseconds a step, 3 slots."
+    caption = "Pipeline (`python -m benchmarks.pipeline`): milliseconds a step."
     timed = [row for row in rows if "median_ms" in row]
     return f"{caption}\n\n{_grid(timed, lambda row: format(row['median_ms'], '.2f'))}"
 
@@ -86,10 +145,20 @@ def _oversubscribe(rows: list[Result]) -> str:
     return f"{caption}\n\n{_grid(rows, cell)}"
 
 
+def _cost(row: Result) -> str:
+    """Milliseconds, or on the emulated device faults and modelled ones; and the ratio to the first variant."""
+    ratio = f" ({row['ratio']:.2f} x)" if "ratio" in row else ""
+    return (f"{row['median_ms']:.3g} ms" if "median_ms" in row else _moved(row)) + ratio
+
+
+def _moved(row: Result) -> str:
+    return f"{row['device_faults'] + row['host_faults']:,.0f} faults, {row['modelled_ms']:.2f} ms modelled"
+
+
 def _grid(rows: list[Result], cell: Callable[[Result], str]) -> str:
     """A table with a line a case and a column a variant; ours come first."""
     cases = list(dict.fromkeys(row["case"] for row in rows))
-    variants = sorted(dict.fromkeys(row["variant"] for row in rows), key=lambda name: name not in OURS)
+    variants = sorted(dict.fromkeys(row["variant"] for row in rows), key=lambda name: not name.startswith("umarray"))
     cells = {(row["case"], row["variant"]): cell(row) for row in rows}
     lines = [["", *variants], ["---"] * (len(variants) + 1)]
     lines += [[case, *(cells.get((case, variant), "") for variant in variants)] for case in cases]
@@ -98,9 +167,17 @@ def _grid(rows: list[Result], cell: Callable[[Result], str]) -> str:
 
 _TABLES: dict[str, Callable[[list[Result]], str]] = {
     "allocators": _allocators,
+    "attention": _rounds("attention", "One attention layer, forward"),
+    "embedding": _embedding,
+    "epochs": _epochs,
+    "matmul": _rounds("matmul", "Matrix product"),
     "oversubscribe": _oversubscribe,
     "pipeline": _pipeline,
+    "scopes": _scopes,
 }
 
 if __name__ == "__main__":
-    README.write_text(replaced(README.read_text(), rendered(read_results())))
+    from benchmarks import figures  # which needs matplotlib
+
+    read = read_results()
+    README.write_text(replaced(README.read_text(), rendered(read, figures.draw_all(read))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.fake_driver import FakeDriver
-from umarray import drivers, events
+from umarray import drivers, events, log
 from umarray.errors import UmarrayError
 
 WATCHDOG = 120  # seconds that one test may take before every thread's traceback is printed and the run dies
@@ -24,6 +25,7 @@ _why_no_gpu: str | None = None
 def pytest_configure(config: pytest.Config) -> None:
     global _stderr
     _stderr = os.fdopen(os.dup(2), "w")  # the real one: pytest captures during tests
+    os.environ["UMARRAY_CACHE"] = os.path.join(tempfile.gettempdir(), f"umarray-tests-{os.getpid()}")  # never made
     if "UMARRAY_MODE" not in os.environ and not os.environ.get("HIPEMU"):
         try:
             drivers.get_driver()
@@ -32,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
             _why_no_gpu = str(error)
             os.environ["UMARRAY_MODE"] = "host"
     config.addinivalue_line("markers", f"watchdog(seconds): how long a test may take (default {WATCHDOG})")
+    config.addinivalue_line("markers", "host_mode: tied to NumPy in place of a device, left out where there is one")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -56,6 +59,11 @@ def _no_real_device() -> str:
     return "" if driver.device_count() else "; ".join(driver.reasons)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("host_mode") and drivers.get_driver().device_count():
+        pytest.skip("tied to the host mode")
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """tests/emulated runs on the emulated device only, tests/gpu on a real one only."""
     folder = collection_path.parent
@@ -77,6 +85,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def _nothing_left_behind() -> Iterator[None]:
     """The driver, CuPy's allocator and the listeners are after a test what they were before it."""
     driver, listeners, allocator = drivers.current_driver(), events.listeners, _allocator()
+    log.forget()  # each test is told what it has to know
     yield
     after = drivers.current_driver()
     assert driver is None or after is driver, f"a test left the driver {after} in place of {driver}"

@@ -32,6 +32,7 @@ from umarray.drivers.base import (
     Mode,
     Outcome,
     Traits,
+    host_array,
     host_bytes,
 )
 from umarray.drivers.table import AllocationTable
@@ -39,6 +40,7 @@ from umarray.errors import DriverError, ForkedProcess, OutOfMemory
 from umarray.places import HOST, Device, Place
 
 POISON = 0xDB
+STALE = 0xEE  # what a renewed page holds
 PER_THREAD = 2  # the handle that every thread's own default stream has
 
 
@@ -82,6 +84,8 @@ class FakeDriver:
         quarantine: int = 256 << 20,
         recycle: bool = True,
         per_thread_default: bool = False,
+        renews: bool = False,
+        page_table: bool = True,
     ) -> None:
         self.mode = Mode(mode)
         self.reasons: tuple[str, ...] = ("a recording driver of the tests",)
@@ -90,6 +94,7 @@ class FakeDriver:
         self.managed_capacity = capacity if managed_capacity is None else managed_capacity
         self.pinned_capacity = pinned_capacity
         self.unified, self.prefetch_blocks, self.readable_ranges = unified, prefetch_blocks, readable_ranges
+        self.renews, self.page_table = renews, page_table
         self.coarse_grain, self.missing, self.poison = coarse_grain, set(missing), poison
         self.quarantine, self.recycle, self.per_thread_default = quarantine, recycle, per_thread_default
         self.capturing = False  # a graph capture refuses allocations
@@ -198,6 +203,7 @@ class FakeDriver:
             readable_ranges=self.readable_ranges and "read_range" not in self.missing,
             coarse_grain=self.coarse_grain,
             reasons=self.reasons,
+            renew=self.renews and managed and not self.unified,
         )
 
     def current_device(self) -> int:
@@ -260,9 +266,17 @@ class FakeDriver:
         self._call("find", address=address)
         return self._table.find(address)
 
-    def as_array(self, address: int, nbytes: int, owner: object, device: int | None = None) -> Array:
+    def as_array(
+        self,
+        address: int,
+        nbytes: int,
+        owner: object,
+        device: int | None = None,
+        dtype: Any = np.uint8,
+        shape: tuple[int, ...] | None = None,
+    ) -> Array:
         self._call("as_array", device=device, address=address, nbytes=nbytes)
-        return host_bytes(address, nbytes, owner)
+        return host_array(address, nbytes, owner, dtype, shape)
 
     # Hints
 
@@ -279,6 +293,32 @@ class FakeDriver:
         if self.prefetch_blocks:
             self.streams.record(queue).wait()
         return Outcome.ASKED
+
+    def renew(self, address: int, nbytes: int, place: Place, stream: int) -> Outcome:
+        queue = self._queue(stream)
+        self._call("renew", stream, queue.device, address=address, nbytes=nbytes, place=place)
+        found = self._hint("renew", address, nbytes, place)
+        if found is None or not self.renews or self.unified:
+            return Outcome.UNSUPPORTED
+        pages, span = found
+
+        def run() -> None:
+            host_bytes(address, nbytes, None)[:] = STALE
+            pages.where[span] = number(place)
+
+        pages.asked[span] = number(place)
+        self.streams.put(queue, run)
+        return Outcome.ASKED
+
+    def host_share(self, address: int, nbytes: int) -> float | None:
+        self._call("host_share", address=address, nbytes=nbytes)
+        if not self.page_table:
+            return None
+        allocation = self._table.find(address)
+        if allocation is None or allocation.serial not in self._pages:
+            return 1.0
+        pages = self._pages[allocation.serial]
+        return float(np.mean(pages.where[pages.span(address - allocation.address, nbytes)] == -1))
 
     def advise(self, address: int, nbytes: int, advice: Advice, place: Place, on: bool) -> Outcome:
         self._call("advise", address=address, nbytes=nbytes, advice=advice, place=place, on=on)
@@ -312,6 +352,19 @@ class FakeDriver:
         def run() -> None:
             if self._alive("fill of", address, nbytes):
                 host_bytes(address, nbytes, None)[:] = value
+
+        self.streams.put(queue, run)
+
+    def traverse(self, source: int, target: int, nbytes: int, stream: int, device: int) -> None:
+        queue = self._queue(stream, device)
+        self._call("traverse", stream, device, source=source, target=target, nbytes=nbytes)
+
+        def run() -> None:
+            for address in (source, target):
+                found = self._table.find(address)
+                if found is not None and found.serial in self._pages:
+                    self._touch(address, nbytes, device)
+            np.add(host_bytes(source, nbytes, None).view("u4"), 1, out=host_bytes(target, nbytes, None).view("u4"))
 
         self.streams.put(queue, run)
 

@@ -19,7 +19,6 @@ from umarray.demo.network import _RATE, Network
 from umarray.demo.table import broken_promises, table
 from umarray.demo.training import PlainSlot, Results, reference
 from umarray.drivers.host import HostDriver
-from umarray.events import StageRan
 
 KEYS = """mode driver transport samples epochs accuracy reference_accuracy max_abs_difference step_ms stage_ms
 ideal_step_ms overlap_efficiency driver_allocations_after_first_epoch peak_bytes escapes""".split()
@@ -232,12 +231,6 @@ def test_a_broken_promise_is_an_exit_code(monkeypatch, capsys):
     monkeypatch.setattr("umarray.demo.training.train", lambda *_: some_results(escapes=1))
     assert run(parse()) == 1
     assert "1 arrays escaped" in capsys.readouterr().err
-
-
-def test_the_timeline_shows_the_last_batches():
-    records = [StageRan(stage, index, 0.0, 1.0) for index in range(20) for stage in ("a", "b")]
-    assert [record.index for record in timeline.last_batches(records, 3)] == [17, 17, 18, 18, 19, 19]
-    assert timeline.last_batches([], 3) == []
 
 
 def test_looking_whether_a_plot_can_be_written_changes_nothing(tmp_path):

@@ -32,7 +32,9 @@ def _left_out(folders: tuple[str, ...]) -> bool:
 FILES = project_files()
 MODULES = [path for path in FILES if path.suffix == ".py" and path.is_relative_to(ROOT / "umarray")]
 TEXTS = [
-    path for path in FILES if path.suffix in (".py", ".cpp", ".h", ".md", ".json", ".cfg", "") or path.name == "run"
+    path
+    for path in FILES
+    if path.suffix in (".py", ".cpp", ".h", ".md", ".json", ".cfg", ".ipynb", "") or path.name == "run"
 ]
 LONGEST = 300
 # Written so that the pattern does not find itself.

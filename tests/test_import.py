@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.needs import installed_wheel
+from umarray.hipemu.rocm import Rocm
 
 PURE = """
 import sys, os
@@ -67,26 +69,29 @@ def test_without_cupy_the_process_runs_on_the_host(repository: Path) -> None:
     run(NO_CUPY, repository)
 
 
-def _broken_wheel() -> bool:
-    try:
-        importlib.metadata.version("cupy-rocm-5-0")
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    try:
-        ctypes.CDLL("libamdhip64.so.5")
-    except OSError:
-        return True
-    return False
+def _broken_wheel() -> Rocm | None:
+    """The ROCm that the installed wheel misses here."""
+    wheel = installed_wheel()
+    if wheel is not None:
+        try:
+            ctypes.CDLL(wheel.runtime)
+        except OSError:
+            return wheel
+    return None
 
 
-@pytest.mark.skipif(not _broken_wheel(), reason="needs the ROCm wheel without ROCm")
+BROKEN = _broken_wheel()
+
+
+@pytest.mark.skipif(BROKEN is None, reason="needs a ROCm wheel without ROCm")
 def test_the_rocm_wheel_without_rocm_is_a_broken_installation(repository: Path) -> None:
+    assert BROKEN is not None
     run(
         "from umarray.drivers import get_driver\nfrom umarray.errors import BrokenInstallation\n"
         "try: get_driver()\n"
         "except BrokenInstallation as error:\n"
         "    text = str(error)\n"
-        "    assert 'cupy-rocm-5-0' in text and 'libamdhip64.so.5' in text and 'UMARRAY_MODE=host' in text, text\n"
+        f"    assert {BROKEN.wheel!r} in text and '.so' in text and 'UMARRAY_MODE=host' in text, text\n"
         "else: raise SystemExit('no error')",
         repository,
     )

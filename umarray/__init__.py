@@ -9,6 +9,7 @@ Importing umarray loads no GPU library and starts no device; the first call that
 from typing import Any
 
 from umarray._version import __version__
+from umarray.calibration.calibrate import calibrate
 from umarray.drivers.capabilities import Capabilities, capabilities
 from umarray.errors import (
     BrokenInstallation,
@@ -35,13 +36,19 @@ from umarray.memory import (
     uninstall,
     zeros,
 )
+from umarray.observe.annotate import annotate
+from umarray.observe.explain import explain
+from umarray.observe.trace import trace
+from umarray.observe.watch import watch
 from umarray.pipeline.chunks import chunks
 from umarray.pipeline.pipeline import Pipeline
 from umarray.pipeline.structure import Spec
 from umarray.places import HOST, Device
+from umarray.residency.access import access
 from umarray.residency.export import dlpack
 from umarray.residency.host_view import host_view
 from umarray.residency.report import residency
+from umarray.residency.role import role
 from umarray.residency.scopes import advise, move, prefetch
 
 __all__ = [
@@ -65,13 +72,17 @@ __all__ = [
     "UmarrayWarning",
     "UnusedScopeWarning",
     "__version__",
+    "access",
     "advise",
+    "annotate",
     "asarray",
     "asnumpy",
+    "calibrate",
     "capabilities",
     "chunks",
     "dlpack",
     "empty",
+    "explain",
     "host_view",
     "install",
     "move",
@@ -79,7 +90,10 @@ __all__ = [
     "prefetch",
     "record_use",
     "residency",
+    "role",
+    "trace",
     "uninstall",
+    "watch",
     "xp",
     "zeros",
 ]
@@ -95,4 +109,8 @@ def __getattr__(name: str) -> Any:
         from umarray import memory
 
         return memory.ManagedMemoryPool
+    if name in ("load_ipython_extension", "unload_ipython_extension"):  # %load_ext umarray
+        from umarray.observe import notebook
+
+        return getattr(notebook, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

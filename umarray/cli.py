@@ -1,4 +1,4 @@
-"""The command line: ``python -m umarray info``, ``python -m umarray demo`` and ``python -m umarray emulate``."""
+"""The command line: ``python -m umarray info``, ``demo``, ``explain``, ``trace`` and ``emulate``."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ def _run(argv: Sequence[str]) -> int:
 
         command.main(argv[1:], prog="python -m umarray emulate")
     arguments = _parser().parse_args(argv)
+    if arguments.command in ("explain", "trace"):  # of a file: it needs no device
+        return _explain(arguments) if arguments.command == "explain" else _convert(arguments)
     try:
         get_driver()
     except UmarrayError as error:
@@ -56,7 +58,7 @@ def _run(argv: Sequence[str]) -> int:
     except ValueError as error:  # a setting in the environment
         return _complain(error, MISUSED)
     try:
-        return _info(arguments) if arguments.command == "info" else _demo(arguments)
+        return {"info": _info, "calibrate": _calibrate, "demo": _demo}[arguments.command](arguments)
     except UmarrayError as error:
         return _complain(error, FAILED)
 
@@ -70,6 +72,21 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="the mode of this process and why, devices, versions, libraries, settings")
     info.add_argument("--json", action="store_true", help="as one JSON object")
     demo.add_arguments(commands.add_parser("demo", help="train a small network through umarray and show what moved"))
+    calibrate = commands.add_parser("calibrate", help="measure what moving bytes costs on this device, once")
+    calibrate.add_argument("--json", action="store_true", help="as one JSON object")
+    calibrate.add_argument("--force", action="store_true", help="measure anew, whatever is stored")
+    calibrate.add_argument("--device", metavar="N", type=_index, help="which device; the first one by default")
+    explain = commands.add_parser(
+        "explain", help="what could be better about what a trace file saw, the costliest first"
+    )
+    explain.add_argument("trace", metavar="TRACE", help="a file that umarray.trace wrote")
+    explain.add_argument("--json", action="store_true", help="as one JSON object")
+    trace = commands.add_parser("trace", help="turn a trace file into one for Perfetto: trace convert TRACE OUT.json")
+    convert = trace.add_subparsers(dest="action", required=True, metavar="ACTION").add_parser(
+        "convert", help="write it in Chrome's format, for ui.perfetto.dev and chrome://tracing"
+    )
+    convert.add_argument("trace", metavar="TRACE", help="a file that umarray.trace wrote")
+    convert.add_argument("out", metavar="OUT", help="the file to write, a .json")
     commands.add_parser("emulate", help="run a command on an emulated AMD device: emulate [options] -- command")
     return parser
 
@@ -77,6 +94,51 @@ def _parser() -> argparse.ArgumentParser:
 def _info(arguments: argparse.Namespace) -> int:
     found = capabilities()
     print(json.dumps(found.as_dict(), indent=2) if arguments.json else found)
+    return 0
+
+
+def _index(text: str) -> int:
+    """A device's index, for argparse."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no device: give its index, 0 for the first")
+    return int(text)
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
+    from umarray.calibration.calibrate import calibrate
+
+    try:
+        found = calibrate(arguments.device, force=arguments.force)
+    except ValueError as error:  # a device that is not there
+        return _complain(error, MISUSED)
+    print(json.dumps(found.as_dict(), indent=2) if arguments.json else found)
+    return 0
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from umarray.observe.explain import explain
+    from umarray.observe.trace import read_trace
+
+    try:
+        found = explain(read_trace(arguments.trace))
+    except OSError as error:
+        return _complain(error, FAILED)
+    except ValueError as error:  # no trace, or of another version
+        return _complain(error, MISUSED)
+    print(json.dumps(found.as_dict(), indent=2) if arguments.json else found)
+    return 0
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    from umarray.observe.chrome import to_chrome
+    from umarray.observe.trace import read_trace
+
+    try:
+        to_chrome(read_trace(arguments.trace), arguments.out)
+    except OSError as error:
+        return _complain(error, FAILED)
+    except ValueError as error:  # no trace, or of another version
+        return _complain(error, MISUSED)
     return 0
 
 

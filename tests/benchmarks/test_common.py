@@ -1,24 +1,19 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.common import Disagreement, Measured, Report, Timing, check_same, header, interleaved, parser
+from benchmarks import guard
+from benchmarks.common import Measured, Report, Timing, guarded, header, parser, size_of
 from umarray import drivers
+from umarray.drivers.base import Kind
 from umarray.drivers.host import HostDriver
-
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-ELSEWHERE = ("__init__", "common", "guard", "oversubscribe", "tables")  # no benchmarks, and one that needs a device
-NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ELSEWHERE)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,60 +22,6 @@ def host() -> Iterator[None]:
     before = drivers.set_driver(HostDriver(("a test wants it",)))
     yield
     drivers.set_driver(before)
-
-
-def test_a_timing_is_the_median_between_its_quartiles():
-    timing = Timing.of([5.0, 1.0, 2.0, 4.0, 3.0])
-    assert timing == Timing(3.0, 2.0, 4.0, 5)
-    assert timing.per(2) == Timing(1.5, 1.0, 2.0, 5)
-
-
-def test_no_run_is_no_timing():
-    with pytest.raises(ValueError, match="no run"):
-        Timing.of([])
-
-
-def test_variants_take_turns_and_each_round_starts_at_another():
-    order = []
-    variants = {name: lambda name=name: order.append(name) for name in "abc"}
-    interleaved(variants, 3, warmup=0)
-    assert "".join(order) == "abcbcacab"
-
-
-def test_warmup_is_not_timed():
-    seconds = iter([100.0, 1.0, 2.0, 3.0])
-    timing = interleaved({"only": lambda: Measured(next(seconds))}, 3, warmup=1)["only"]
-    assert timing == Timing(2.0, 1.5, 2.5, 3)
-
-
-def test_finish_is_inside_the_timed_span():
-    calls = []
-    interleaved({"only": lambda: calls.append("run")}, 2, warmup=0, finish=lambda: calls.append("finish"))
-    assert calls == ["run", "finish"] * 2
-
-
-@pytest.mark.parametrize("repetitions", [0, -1])
-def test_no_repetition_is_refused(repetitions):
-    with pytest.raises(ValueError, match=f"not {repetitions}"):
-        interleaved({"only": lambda: None}, repetitions)
-
-
-@pytest.mark.parametrize(
-    "other, told",
-    [([1.0, 2.5], "by 0.5"), ([1.0, float("nan")], "by nan"), ([1.0], "shape"), (None, "shape")],
-)
-def test_another_result_is_a_disagreement(other, told):
-    with pytest.raises(Disagreement, match=told):
-        interleaved({"good": lambda: np.array([1.0, 2.0]), "bad": lambda: other}, 1, tolerance=0.1)
-
-
-def test_results_within_the_tolerance_agree():
-    check_same({"a": [np.array([1.0, 100.0]), 3], "b": [np.array([1.5, 100.0]), 3]}, tolerance=0.01)
-    check_same({"a": None, "b": None})
-
-
-def test_not_compared_when_told_so():
-    assert set(interleaved({"a": lambda: 1, "b": lambda: 2}, 1, tolerance=None)) == {"a", "b"}
 
 
 def test_the_header_names_machine_device_driver_and_versions():
@@ -133,20 +74,54 @@ def test_the_command_line_is_described_by_its_first_line():
     assert parser("One.\nTwo.").description == "One."
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_each_benchmark_says_what_it_answers(name):
-    assert (importlib.import_module(f"benchmarks.{name}").__doc__ or "").strip()
+def test_what_is_not_here_is_told_and_kept(tmp_path, capsys):
+    one = report(tmp_path, "--save")
+    one.skip("this", "there is no such device")
+    path = one.finish()
+    assert "not here: this (there is no such device)" in capsys.readouterr().out
+    assert json.loads(path.read_text())["skipped"] == [{"what": "this", "why": "there is no such device"}]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_each_benchmark_runs_quickly(name):
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-m", f"benchmarks.{name}", "--quick", "--json"],
-        cwd=FOLDER.parent,
-        env={**os.environ, "UMARRAY_MODE": "host"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout)["benchmark"] == name
+def test_a_result_says_when_it_was_measured(tmp_path):
+    path = report(tmp_path, "--save").finish()
+    assert datetime.strptime(json.loads(path.read_text())["measured"], "%Y-%m-%dT%H:%M:%SZ").year >= 2024
+
+
+def test_counts_take_the_place_of_seconds(tmp_path):
+    one = report(tmp_path)
+    variants = {
+        name: lambda cost=cost: Measured(0.5, counts={"device_faults": 3, "modelled_ms": cost})
+        for name, cost in (("first", 2.0), ("other", 1.0))
+    }
+    one.compare("case", variants)
+    assert one.rows == [
+        {"case": "case", "variant": "first", "device_faults": 3, "modelled_ms": 2.0, "ratio": 1.0},
+        {"case": "case", "variant": "other", "device_faults": 3, "modelled_ms": 1.0, "ratio": 0.5},
+    ]
+
+
+def test_other_spans_are_columns_in_the_same_unit(tmp_path):
+    one = report(tmp_path)
+    one.compare("case", {"a": lambda: Measured(0.002, more={"write": 0.004})}, per=2)
+    assert (one.rows[0]["median_ms"], one.rows[0]["write_ms"]) == (1.0, 2.0)
+
+
+def test_variants_that_cost_nothing_have_no_ratio(tmp_path):
+    one = report(tmp_path)
+    one.compare("case", {"a": lambda: Measured(0.1, counts={"modelled_ms": 0.0})})
+    assert "ratio" not in one.rows[0]
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"), [(1 << 30, "1 GiB"), (3 << 20, "3 MiB"), (1536, "1536 B"), (0, "0 B"), (5 << 10, "5 KiB")]
+)
+def test_sizes_in_the_names_of_cases(nbytes, text):
+    assert size_of(nbytes) == text
+
+
+def test_managed_memory_passes_the_guard_in_a_guarded_block(make_fake, monkeypatch):
+    driver = make_fake(poison=False)
+    monkeypatch.setattr(guard, "LIMIT", guard.alive())
+    with guarded(driver), pytest.raises(guard.TooMuch):
+        driver.allocate(4096, Kind.MANAGED)
+    driver.free(driver.allocate(4096, Kind.MANAGED))

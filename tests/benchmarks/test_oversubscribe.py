@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks import oversubscribe
-from tests.test_under_emulation import _missing
+from tests.needs import missing_for_emulation
+from umarray.hipemu import PROFILES
 
 PAGES = 64  # of the emulated device
 CHUNK = PAGES // oversubscribe.CHUNKS
@@ -37,16 +38,20 @@ def test_it_is_refused_where_the_device_is_not_emulated(monkeypatch: pytest.Monk
         oversubscribe.main()
 
 
-@pytest.fixture(scope="module")
-def rows() -> dict[tuple[str, str], dict[str, Any]]:
-    if _missing():
-        pytest.skip(_missing())
+def measured(*machine: str) -> dict[tuple[str, str], dict[str, Any]]:
+    if missing_for_emulation():
+        pytest.skip(missing_for_emulation())
     here = [sys.executable, "-W", "error", "-m", "benchmarks.oversubscribe", "--quick", "--json"]
-    done = run("umarray", "emulate", "--memory", "4MiB", "--", *here)
+    done = run("umarray", "emulate", "--memory", "4MiB", *machine, "--", *here)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert (result["benchmark"], result["header"]["mode"]) == ("oversubscribe", "managed")
     return {(row["case"].split(" x ")[0], row["variant"]): row for row in result["rows"]}
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[tuple[str, str], dict[str, Any]]:
+    return measured()
 
 
 PASSES = 2  # with --quick
@@ -80,6 +85,22 @@ def test_what_does_not_fit_is_pushed_out_by_faults_and_by_no_scope(rows: Any) ->
     assert staying["modelled_ms"] < passing["modelled_ms"] < plain["modelled_ms"]
 
 
+MIGRATING = [profile for profile in PROFILES if profile != "mi300a"]  # one memory: nothing moves
+
+
+@pytest.mark.watchdog(600)
+@pytest.mark.parametrize("profile", MIGRATING)
+def test_on_every_card_scopes_leave_a_fifth_of_the_faults_at_most(profile: str) -> None:
+    rows = measured("--profile", profile)
+    for factor in ("1", "1.5"):
+        plain = rows[factor, "plain"]
+        for variant in ("umarray, all pass", "umarray, a part stays"):
+            scoped = rows[factor, variant]
+            assert plain["device_faults"] >= PAGES * PASSES
+            assert 5 * scoped["device_faults"] <= plain["device_faults"]
+            assert scoped["evictions"] <= plain["evictions"]
+
+
 @pytest.mark.watchdog(600)
 @pytest.mark.parametrize(
     ("options", "told"),
@@ -91,8 +112,8 @@ def test_what_does_not_fit_is_pushed_out_by_faults_and_by_no_scope(rows: Any) ->
     ],
 )
 def test_a_machine_that_cannot_show_it_is_refused(options: list[str], told: str) -> None:
-    if _missing():
-        pytest.skip(_missing())
+    if missing_for_emulation():
+        pytest.skip(missing_for_emulation())
     done = run("umarray", "emulate", *options, "--", sys.executable, "-m", "benchmarks.oversubscribe", "--quick")
     assert done.returncode == 1 and told in done.stderr
     assert done.stdout == ""

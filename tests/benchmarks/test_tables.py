@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import tables
+from benchmarks import figures, tables
 
 HEADER = {"device": "Card", "machine": "Processor", "cores": 4, "versions": {"cupy-x": "1.0"}}
 
@@ -17,7 +17,9 @@ def result(benchmark: str, *rows: dict[str, Any], quick: bool = False) -> dict[s
 
 def test_the_readme_holds_what_the_results_say() -> None:
     readme = tables.README.read_text()
-    assert tables.replaced(readme, tables.rendered(tables.read_results())) == readme, "run python -m benchmarks.tables"
+    results = tables.read_results()
+    section = tables.rendered(results, figures.names(results))
+    assert tables.replaced(readme, section) == readme, "run python -m benchmarks.tables"
 
 
 def test_a_table_has_a_line_a_case_and_ours_first() -> None:
@@ -45,3 +47,32 @@ def test_a_quick_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(result("allocators", quick=True)))
     with pytest.raises(ValueError, match="--quick"):
         tables.read_results(tmp_path)
+
+
+def test_of_two_measurements_of_one_device_the_newer_counts(tmp_path: Path) -> None:
+    old, new = (result("matmul", {"case": name}) | {"measured": when} for name, when in (("old", "1"), ("new", "2")))
+    (tmp_path / "a.json").write_text(json.dumps({"benchmark": "all", "quick": False, "results": [new]}))
+    (tmp_path / "b.json").write_text(json.dumps(old))
+    (tmp_path / "c.json").write_text(json.dumps(result("matmul", {"case": "oldest"})))
+    assert [row["case"] for one in tables.read_results(tmp_path) for row in one["rows"]] == ["new"]
+
+
+@pytest.mark.parametrize("name", ["matmul", "attention", "embedding"])
+def test_seconds_with_their_ratio_or_faults_and_modelled_time(name: str) -> None:
+    rows = [
+        {"case": "a", "variant": "explicit", "median_ms": 0.1234, "ratio": 1.0},
+        {"case": "b", "variant": "explicit", "device_faults": 3, "host_faults": 2, "modelled_ms": 0.5},
+    ]
+    text = tables.rendered([result(name, *rows)])
+    assert "| a | 0.123 ms (1.00 x) |" in text and "| b | 5 faults, 0.50 ms modelled |" in text
+
+
+def test_epochs_and_scopes() -> None:
+    epochs = {"case": "a", "variant": "umarray, an epoch", "median_ms": 0.25, "held": 1.04}
+    scopes = {"case": "b", "variant": "prefetch", "median_us": 2.26, "driver_us": 1.0, "calls": 1000}
+    text = tables.rendered([result("epochs", epochs), result("scopes", scopes)])
+    assert "| a | 0.250 ms, holds 1.0 |" in text and "| b | 2.3 (1.0), 1,000 calls |" in text
+
+
+def test_a_result_without_rows_has_no_table() -> None:
+    assert tables.rendered([result("matmul")]) == ""

@@ -271,6 +271,43 @@ class DriverContract:
             assert said == place
         assert self.peek(driver, block.address, block.nbytes, Kind.MANAGED) == data
 
+    def test_renewed_pages_are_there_and_hold_what_is_written_next(
+        self, driver: Driver, blocks: Any, stream: int
+    ) -> None:
+        block = blocks(Kind.MANAGED)
+        able = driver.device_count() > 0 and driver.traits(0).renew
+        for place in (Device(0), HOST):
+            outcome = driver.renew(block.address, block.nbytes, place, stream)
+            assert outcome is (Outcome.ASKED if able else Outcome.UNSUPPORTED)
+            driver.synchronize(stream)
+        self.poke(driver, block.address, b"x" * block.nbytes, Kind.MANAGED)
+        assert self.peek(driver, block.address, block.nbytes, Kind.MANAGED) == b"x" * block.nbytes
+
+    def test_the_host_s_share_is_a_share_or_unknown(self, driver: Driver, blocks: Any, stream: int) -> None:
+        block = blocks(Kind.MANAGED)
+        share = driver.host_share(block.address, block.nbytes)
+        assert share is None or 0 <= share <= 1
+        if share is None or driver.device_count() == 0 or not driver.traits(0).prefetch:
+            return
+        driver.prefetch(block.address, block.nbytes, HOST, stream)
+        driver.synchronize(stream)
+        ctypes.memset(block.address, 1, block.nbytes)
+        driver.prefetch(block.address, block.nbytes // 2, Device(0), stream)
+        driver.synchronize(stream)
+        assert driver.host_share(block.address, block.nbytes // 2) == 0
+
+    def test_a_kernel_traverses_any_memory_that_the_device_reaches(
+        self, driver: Driver, blocks: Any, stream: int
+    ) -> None:
+        out = blocks(Kind.DEVICE if driver.device_count() else Kind.HOST)
+        for kind in [kind for kind in self.kinds if kind is not Kind.HOST or not driver.device_count()]:
+            block = blocks(kind)
+            self.poke(driver, block.address, (5).to_bytes(4, "little") * (block.nbytes // 4), kind)
+            driver.traverse(block.address, out.address, block.nbytes, stream, 0)
+            driver.synchronize(stream)
+            found = self.peek(driver, out.address, 8, out.kind)
+            assert found == (6).to_bytes(4, "little") * 2
+
     @pytest.mark.parametrize("kind", [Kind.DEVICE, Kind.PINNED, Kind.HOST])
     def test_hints_on_memory_that_does_not_migrate_are_no_ops(
         self, driver: Driver, blocks: Any, stream: int, kind: Kind

@@ -36,6 +36,12 @@ class FakeNative:
     def describe(self, address: int) -> None:
         return None
 
+    renews = True
+
+    def renew(self, *args: int) -> int:
+        self.calls.append(("renew", *args))
+        return self.status
+
 
 def make(*devices: Any, native: FakeNative | None = None) -> GpuDriver:
     cupy = fake_cupy(*devices)
@@ -164,6 +170,71 @@ def test_a_refused_hint_is_a_no_op(status: int, place: Any) -> None:
     driver.runtime.errors.update(memPrefetchAsync=status, memAdvise=status)
     assert driver.prefetch(block.address, 8192, place, 0) is Outcome.UNSUPPORTED
     assert driver.advise(block.address, 8192, Advice.ACCESSED_BY, place, True) is Outcome.UNSUPPORTED
+
+
+@pytest.mark.parametrize(("place", "number"), [(HOST, -1), (Device(0), 0)])
+def test_pages_are_renewed_by_the_vendor_s_library(place: Any, number: int) -> None:
+    for facts in (H200, MI210):
+        driver = make(facts)
+        block, plain = driver.allocate(8192, Kind.MANAGED), driver.allocate(8192, Kind.DEVICE)
+        assert driver.traits(0).renew
+        assert driver.renew(block.address, 8192, place, 5) is Outcome.ASKED
+        assert driver.renew(plain.address, 8192, place, 5) is Outcome.UNSUPPORTED
+        found = [call for call in driver._hints.native.calls if call[0] == "renew"]  # type: ignore[attr-defined]
+        assert found == [("renew", block.address, 8192, number, 5)]
+        with pytest.raises(DriverError, match="do not lie within"):
+            driver.renew(block.address, 16384, place, 5)
+
+
+@pytest.mark.parametrize("status", [1, 500, 801])
+def test_renewing_that_is_refused_is_a_no_op_and_without_the_call_it_is_never_tried(status: int) -> None:
+    driver = make(H200, native=FakeNative(status))
+    block = driver.allocate(8192, Kind.MANAGED)
+    assert driver.renew(block.address, 8192, HOST, 5) is Outcome.UNSUPPORTED
+    driver = make(H200)
+    driver._hints.native.renews = False  # type: ignore[misc]
+    block = driver.allocate(8192, Kind.MANAGED)
+    assert driver.renew(block.address, 8192, HOST, 5) is Outcome.UNSUPPORTED and not driver.traits(0).renew
+    driver = make(H200, native=FakeNative(719))
+    block = driver.allocate(8192, Kind.MANAGED)
+    with pytest.raises(DriverError, match="719"):
+        driver.renew(block.address, 8192, HOST, 5)
+
+
+class FakeTable:
+    """In place of the kernel's page table: what it says, one answer after the other."""
+
+    def __init__(self, *answers: float, readable: bool = True) -> None:
+        self.answers, self.readable = list(answers), readable
+
+    def share(self, address: int, nbytes: int) -> float:
+        return self.answers.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (FakeTable(1.0, 0.0, 0.25), 0.25),
+        (FakeTable(1.0, 1.0, 0.25), None),  # a page that a device wrote is still there: it says nothing of migration
+        (FakeTable(0.0, 0.0, 0.25), None),
+        (FakeTable(readable=False), None),
+    ],
+)
+def test_the_page_table_is_asked_where_it_tells_of_migration(table: FakeTable, said: float | None) -> None:
+    driver = make(H200)
+    driver._hints._page_table = table  # type: ignore[assignment]
+    block = driver.allocate(8192, Kind.MANAGED)
+    assert driver.host_share(block.address, 8192) == said
+    tries = len(calls(driver, "mallocManaged"))
+    if said is None:
+        assert driver.host_share(block.address, 8192) is None and len(calls(driver, "mallocManaged")) == tries
+    assert len(calls(driver, "free")) == tries - 1
+
+
+def test_a_device_that_refuses_the_trial_page_has_no_page_table() -> None:
+    driver = make(H200)
+    driver.runtime.errors.update(mallocManaged=2)
+    assert driver.host_share(4096, 8192) is None
 
 
 def test_a_device_that_failed_is_not_a_refused_hint() -> None:

@@ -46,6 +46,29 @@ def cuda(monkeypatch: Any, **functions: Any) -> CudaNative:
     return CudaNative()
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(CudaNative, "cuMemDiscardAndPrefetchBatchAsync"), (HipNative, "hipMemDiscardAndPrefetchBatchAsync")],
+)
+@pytest.mark.parametrize(("place", "location"), [(-1, (2, 0)), (3, (1, 3))])
+def test_a_range_is_renewed_as_a_batch_of_one(
+    monkeypatch: Any, kind: Any, name: str, place: int, location: tuple[int, int]
+) -> None:
+    library = Library(**{name: lambda *_: 7})
+    monkeypatch.setattr(native, "_open", lambda *names: library)
+    calls = kind()
+    assert calls.renews and calls.renew(4096, 8192, place, 5) == 7
+    ranges, sizes, count, where, which, places, flags, stream = calls._renew.calls[0]
+    assert (ranges._obj.value, sizes._obj.value, count) == (4096, 8192, 1)
+    assert (where._obj.type, where._obj.id) == location
+    assert (which._obj.value, places, flags, stream) == (0, 1, 0, 5)
+
+
+def test_without_the_call_nothing_is_renewed(monkeypatch: Any) -> None:
+    calls = cuda(monkeypatch)
+    assert not calls.renews and calls.renew(4096, 8192, 0, 5) == NOT_FOUND
+
+
 @pytest.mark.parametrize("names", ["v2", "v1", "none"])
 def test_cuda_names_the_host_as_the_library_lets_it(monkeypatch: Any, names: str) -> None:
     functions = {

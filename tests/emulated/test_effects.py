@@ -6,6 +6,7 @@ of its own; results go to plain memory, which never migrates.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import umarray as um
 from umarray import drivers, hipemu
-from umarray.drivers.base import Advice, Driver, Mode
+from umarray.drivers.base import Advice, Driver, Mode, host_bytes
 from umarray.places import HOST, Device
 
 PAGE = hipemu.page_bytes()
@@ -39,6 +40,14 @@ def cupy(driver: Driver) -> Any:
 
 
 @pytest.fixture
+def page_table(driver: Driver, pool: Any) -> None:
+    """Skips where the host's page table does not tell where pages are, and umarray knows only what it was told."""
+    x = um.empty(PAGE, "u1", page_aligned=True, pool=pool)
+    if driver.host_share(x.data.ptr, PAGE) is None:
+        pytest.skip("the page table does not tell on this machine")
+
+
+@pytest.fixture
 def two(driver: Driver, cupy: Any) -> Any:
     if driver.device_count() < 2:
         pytest.skip("this machine has one device")
@@ -55,8 +64,7 @@ def pool(driver: Driver) -> Iterator[Any]:
 def pages(pool: Any, count: int = N, value: int = 1) -> Any:
     """An array of whole pages that live on the host."""
     x = um.empty(count * PAGE, "u1", page_aligned=True, pool=pool)
-    with um.host_view(x, "w") as h:
-        h[...] = value
+    on_host(x)[...] = value
     assert hipemu.where(x.data.ptr, x.nbytes) == [-1] * count
     return x
 
@@ -79,16 +87,28 @@ class Reader:
                 assert (self.out[: x.size].get() == expected + 1).all()
 
 
+def unadvised(cupy: Any, count: int = N) -> Any:
+    """Like `pages`, in an allocation of CuPy's own: an arena of umarray's prefers its device."""
+    x = cupy.ndarray(count * PAGE, "u1", cupy.cuda.malloc_managed(count * PAGE))
+    on_host(x)[...] = 1
+    return x
+
+
 def where(x: Any) -> set[int]:
     """The places of an array's pages, once everything queued is done."""
     hipemu.read_counters()  # waits for every device
     return set(hipemu.where(x.data.ptr, x.nbytes))
 
 
+def on_host(x: Any) -> Any:
+    """The very memory of an array, past umarray: a touch of it migrates."""
+    drivers.get_driver().synchronize()
+    return host_bytes(x.data.ptr, x.nbytes, x)
+
+
 def come_home(x: Any) -> None:
     """Make the host the only place that has an array: it writes, where a move would leave a read-mostly copy behind."""
-    with um.host_view(x, "r+") as h:
-        h += 0
+    on_host(x)[...] += 0
     assert where(x) == {-1}
 
 
@@ -134,22 +154,53 @@ def test_a_prefetch_moves_no_page_that_is_there(cupy: Any, pool: Any) -> None:
     assert (c.device_faults, c.migrated_bytes) == (0, 0)
 
 
-def test_after_a_prefetch_back_a_host_view_makes_no_fault(cupy: Any, pool: Any, driver: Driver) -> None:
+def test_after_a_prefetch_back_the_host_makes_no_fault(cupy: Any, pool: Any, driver: Driver) -> None:
     x = pages(pool)
     for back, faults in ((None, N), (HOST, 0)):
         with um.prefetch(x, back=back):
             x += 1
+        um.move(x[-1:], to=HOST if back else 0)  # behind the call on exit, which a thread of ours makes
         driver.synchronize()
-        with hipemu.counters() as c, um.host_view(x, "r+") as h:
+        with hipemu.counters() as c:
+            h = on_host(x)
             h += 1
         assert (c.host_faults, c.device_faults) == (faults, 0)
         assert c.bytes_to_host - c.host.prefetched_bytes == faults * PAGE  # the way back may still be under way
     assert (h == 5).all()
 
 
-def test_a_host_view_of_many_pages_brings_them_home_itself(cupy: Any, pool: Any) -> None:
+@pytest.mark.parametrize("count", [N, MANY])
+@pytest.mark.parametrize("mode", ["r", "w", "r+"])
+def test_a_host_view_of_pages_on_the_device_moves_none(
+    cupy: Any, pool: Any, page_table: None, count: int, mode: str
+) -> None:
+    x = pages(pool, count)
+    x += 1  # on demand: nobody told umarray
+    with hipemu.counters() as c, um.host_view(x, mode) as h:
+        assert mode == "w" or (h == 2).all()
+        if mode != "r":
+            h[...] = 7
+    assert (c.host_faults, c.device_faults, c.migrated_bytes, where(x)) == (0, 0, 0, {0})
+    with hipemu.counters() as c:
+        x += 1
+    assert (c.device_faults, c.migrated_bytes) == (0, 0)
+    assert (x == (3 if mode == "r" else 8)).all()
+
+
+def test_a_host_view_of_pages_on_the_host_is_the_very_memory(cupy: Any, pool: Any, page_table: None) -> None:
+    x = pages(pool)
+    with hipemu.counters() as c, um.host_view(x, "r+") as h:
+        assert h.ctypes.data == x.data.ptr
+        h += 1
+    assert (c.host_faults, c.migrated_bytes, where(x)) == (0, 0, {-1})
+
+
+def test_a_host_view_of_more_than_can_be_pinned_brings_pages_home_itself(
+    cupy: Any, pool: Any, page_table: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x = pages(pool, MANY)
     x += 1
+    monkeypatch.setattr(sys.modules["umarray.residency.ways"], "MOST_PINNED", 0)
     with hipemu.counters() as c, um.host_view(x, "r+") as h:
         h += 1
     assert (c.host_faults, c.bytes_to_host, c.prefetched_bytes) == (0, MANY * PAGE, MANY * PAGE)
@@ -194,8 +245,8 @@ def test_arrays_that_share_a_page_do(cupy: Any, pool: Any, driver: Driver) -> No
     with hipemu.counters() as c:
         for _ in range(turns):
             x += 1
-            with um.host_view(y, "r+") as h:
-                h += 1
+            h = on_host(y)
+            h += 1
     assert (c.device_faults, c.host_faults) == (turns, turns)
 
 
@@ -223,8 +274,11 @@ def test_a_read_mostly_table_is_copied_once_to_each_device(two: Any, pool: Any, 
                     read(table)
         return c
 
-    plain = take_turns(pages(pool))
+    plain = take_turns(unadvised(two))
     assert plain.device_faults == 8 * N and plain.bytes_between_devices == 7 * N * PAGE  # it bounces
+
+    preferred = take_turns(pages(pool))  # in an arena: device 1 reads it over the link
+    assert preferred.bytes_between_devices == 0 and preferred.by_device[1].mapped_bytes == N * PAGE
 
     table = pages(pool)
     with um.advise(table, read_mostly=True):
@@ -269,10 +323,10 @@ def test_accessed_by_makes_a_neighbours_read_free_of_migration(two: Any, pool: A
             read(table, 1)
         return c
 
-    plain = read_from_device_0(pages(pool))
+    plain = read_from_device_0(unadvised(two))
     assert (plain.device_faults, plain.bytes_between_devices) == (N, N * PAGE)
 
-    table = pages(pool)
+    table = unadvised(two)
     with um.advise(table, accessed_by=Device(1)):
         c = read_from_device_0(table)
         assert (c.device_faults, c.migrated_bytes) == (0, 0)

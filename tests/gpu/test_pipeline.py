@@ -54,7 +54,7 @@ class Lab:
         return batch["x"].min(), batch["x"].max()
 
     def stream(self, stage: str) -> int:
-        engine = self.pipeline._engine
+        engine = self.pipeline._rig.engine
         assert engine is not None
         if stage == "compute":
             return self.driver.current_stream()
@@ -148,7 +148,7 @@ def test_a_staged_copy_overlaps_compute_of_the_current_stream(driver: Driver) ->
         with busy(driver):
             results = iter(p)
             next(results)
-            engine = p._engine
+            engine = p._rig.engine
             assert engine is not None
             while not engine.ready or engine.ready[-1].index < 3:
                 engine.handle(engine.inbox.get(timeout=10))

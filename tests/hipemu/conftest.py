@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.needs import in_ci, installed_wheel, missing_for_emulation
 from umarray import hipemu
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -45,18 +44,11 @@ write = kernel("for (long long i = 0; i < n; i += 1024) x[i] += 1;")
 """
 
 
-def has_wheel() -> bool:
-    try:
-        importlib.metadata.distribution("cupy-rocm-5-0")
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-needs_emulator = pytest.mark.skipif(
-    not has_wheel() or not shutil.which(os.environ.get("HIPEMU_CXX", "g++")) or hipemu.active(),
-    reason="no CuPy-ROCm 5.0 wheel, no C++ compiler, or emulated already",
-)
+_wheel, _missing = installed_wheel(), missing_for_emulation()
+ROCM = _wheel.number if _wheel else 0
+needs_emulator = pytest.mark.skipif(bool(_missing) and (hipemu.active() or not in_ci()), reason=_missing)
+needs_rocm5 = pytest.mark.skipif(ROCM != 5, reason="of the wheel for ROCm 5")
+needs_rocm7 = pytest.mark.skipif(ROCM != 7, reason="of the wheel for ROCm 7")
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -88,3 +80,10 @@ def emulated() -> Run:
         return done
 
     return run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test to start a program builds the emulator; programs end by their own time-out."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("watchdog") is None:
+            item.add_marker(pytest.mark.watchdog(600))

@@ -55,6 +55,7 @@ def test_a_build_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_
     assert sorted(p.suffix for p in tmp_path.iterdir()) == ["", ".lock"]
 
 
+@pytest.mark.watchdog(600)
 @needs_emulator
 def test_first_uses_at_once_make_one_build(tmp_path: Path) -> None:
     program = "from umarray.hipemu import library_folder; print(library_folder())"
@@ -63,7 +64,7 @@ def test_first_uses_at_once_make_one_build(tmp_path: Path) -> None:
     children = [
         subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)
     ]
-    told = [child.communicate(timeout=300) for child in children]
+    told = [child.communicate(timeout=500) for child in children]
     assert len({out for out, _ in told}) == 1 and all(child.returncode == 0 for child in children)
     assert sum("building" in err for _, err in told) == 1
     assert [p.name for p in tmp_path.iterdir() if p.is_dir()] == [Path(told[0][0].strip()).name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Run, needs_emulator
+from .conftest import ROCM, Run, needs_emulator, needs_rocm7
 
 pytestmark = needs_emulator
 
@@ -43,11 +43,89 @@ def test_without_xnack_pageable_access_is_off_and_nothing_migrates(emulated: Run
     )
 
 
-def test_stale_attribute_numbers_are_texture_limits(emulated: Run) -> None:
+def test_stale_attribute_numbers_are_texture_limits_and_errors(emulated: Run) -> None:
     emulated(
         """
-        assert rt.deviceGetAttribute(49, 0) == 16384 and rt.deviceGetAttribute(47, 0) == 16384
+        for number in (47, 48):  # "Cuda only" in ROCm's header
+            try:
+                rt.deviceGetAttribute(number, 0)
+            except rt.CUDARuntimeError as error:
+                assert error.status == 1 and f"no device attribute of number {number}" in str(error), str(error)
+            else:
+                raise AssertionError
+        assert [rt.deviceGetAttribute(n, 0) for n in (49, 50, 51)] == [16384, 16384, 8192]
         assert [rt.deviceGetAttribute(n, 0) for n in (9, 13, 24, 65, 66)] == [1, 0, 1, 1, 0]
+        """
+    )
+
+
+# What CuPy printed on an AMD card under ROCm 5 (cupy/cupy, issue 7676): wrong, as its numbers are those of ROCm 4.
+ON_A_CARD = {
+    "ClockRate": 1,
+    "ConcurrentManagedAccess": 16384,
+    "CooperativeLaunch": 1024,
+    "CooperativeMultiDeviceLaunch": 1024,
+    "GlobalMemoryBusWidth": 0,
+    "IsMultiGpuBoard": 1,
+    "KernelExecTimeout": 16384,
+    "L2CacheSize": 0,
+    "MaxBlockDimZ": 1,
+    "MaxGridDimY": 1700000,
+    "MaxGridDimZ": 0,
+    "MaxRegistersPerBlock": 1,
+    "MaxSharedMemoryPerMultiprocessor": 9,
+    "MaxTexture1DWidth": 1024,
+    "MaxTexture2DHeight": 2147483647,
+    "MaxTexture2DWidth": 2147483647,
+    "MaxTexture3DWidth": 2147483647,
+    "MaxThreadsPerBlock": 0,
+    "MaxThreadsPerMultiProcessor": 0,
+    "MemoryPoolsSupported": 0,
+    "PageableMemoryAccess": 16384,
+    "PageableMemoryAccessUsesHostPageTables": 8192,
+    "TotalConstantMemory": 1,
+    "WarpSize": 1,
+}
+
+
+@pytest.mark.skipif(ROCM != 5, reason="ROCm 5's answers to CuPy 13")
+def test_cupy_reads_the_same_nonsense_as_on_a_card(emulated: Run) -> None:
+    emulated(
+        f"""
+        got = cupy.cuda.Device(0).attributes
+        assert got == {ON_A_CARD}, (set(got) ^ set({ON_A_CARD}), got)
+        try:
+            cupy.random.default_rng()  # asks the number of multiprocessors by number 14
+        except rt.CUDARuntimeError as error:
+            assert "no device attribute of number 14; CuPy 13 means another" in str(error), str(error)
+        else:
+            raise AssertionError
+        try:
+            rt.deviceGetAttribute(47, 99)
+        except rt.CUDARuntimeError as error:  # nothing is left of the words for the last one
+            assert str(error) == "hipErrorInvalidDevice: invalid device ordinal"
+        try:
+            rt.memAdvise(1, 1, 1, 0)
+        except rt.CUDARuntimeError as error:
+            assert str(error) == "hipErrorInvalidValue: invalid argument"
+        """
+    )
+
+
+@needs_rocm7
+def test_rocm_7_answers_more(emulated: Run) -> None:
+    emulated(
+        """
+        p = rt.getDeviceProperties(0)
+        assert p["maxGridSize"] == (2147483647, 65536, 65536) and p["isLargeBar"] == 1
+        assert [rt.deviceGetAttribute(n, 0) for n in (2, 70, 84, 10018)] == [8, 8 << 20, 256 << 20, 1]
+        for gone in (10003, 80):
+            try:
+                rt.deviceGetAttribute(gone, 0)
+            except rt.CUDARuntimeError as error:
+                assert error.status == 1
+            else:
+                raise AssertionError(gone)
         """
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .conftest import Run, needs_emulator
+import pytest
+
+from .conftest import Run, needs_emulator, needs_rocm5, needs_rocm7
 
 pytestmark = needs_emulator
 
@@ -134,17 +136,43 @@ def test_range_attributes_read_back_by_4_kib(emulated: Run) -> None:
     )
 
 
+@needs_rocm5
 def test_pointer_attributes(emulated: Run) -> None:
     emulated(
         """
         d, m, p = rt.malloc(100), rt.mallocManaged(100), rt.hostAlloc(100, 0)
         assert rt.pointerGetAttributes(d + 10).device == 0
-        types = [rt.pointerGetAttributes(x).type for x in (d, m, p, np.zeros(3).ctypes.data)]
+        a = np.zeros(3)
+        types = [rt.pointerGetAttributes(x).type for x in (d, m, p, a.ctypes.data)]
         assert types[:3] == [rt.memoryTypeDevice, rt.memoryTypeHost, rt.memoryTypeHost] and types[3] == 3
         """
     )
 
 
+@needs_rocm7
+@pytest.mark.parametrize("strict", [False, True])
+def test_pointer_attributes_of_rocm_7(emulated: Run, strict: bool) -> None:
+    emulated(
+        """
+        def types(pointer):  # as the runtime says, and as CuPy renumbers it: host as 1, pinned as device
+            raw = (ctypes.c_int * 8)()
+            assert h.control.library().hipPointerGetAttributes(raw, ctypes.c_void_p(pointer)) == 0
+            return raw[0], rt.pointerGetAttributes(pointer).type
+
+        a = np.zeros(3)
+        d, m, p = rt.malloc(100), rt.mallocManaged(100), rt.hostAlloc(100, 0)
+        assert [types(x) for x in (d, m, p, a.ctypes.data)] == [(2, 2), (3, 3), (1, 2), (0, 1)]
+        assert rt.pointerGetAttributes(a.ctypes.data).device == -2
+        raw = (ctypes.c_int * 8)()
+        assert h.control.library().hipPointerGetAttributes(raw, None) == 0  # an error before 7.0
+        rt.free(m)
+        assert h.control.library().hipPointerGetAttributes(raw, ctypes.c_void_p(m)) == 0 and list(raw)[:2] == [0, -2]
+        """,
+        strict=strict,
+    )
+
+
+@needs_rocm5
 def test_a_plain_host_pointer_is_an_error_under_strict(emulated: Run) -> None:
     emulated(
         """

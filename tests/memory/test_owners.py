@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from tests.fake_driver import FakeDriver
+from umarray import events
 from umarray.memory.arena import Arena
 from umarray.memory.owners import Owner, order_after, owner_of
 
@@ -30,6 +31,17 @@ def test_a_stream_that_may_be_gone_is_never_named(fake: FakeDriver) -> None:
         assert not external.same_stream(after)
         order_after(fake, external, after)
     assert fake.count("synchronize") == 3 and not fake.named("record", "wait")
+
+
+def test_waiting_for_a_device_is_told(fake: FakeDriver) -> None:
+    told: list[events.Record] = []
+    stop = events.listen(told.append)
+    try:
+        order_after(fake, owner_of(0, 5, lasting=False), owner_of(0, 0))
+    finally:
+        stop()
+    (waited,) = told
+    assert isinstance(waited, events.Waited) and waited.device == 0 and "cannot be named" in waited.reason
 
 
 def test_devices_and_threads_are_told_apart() -> None:

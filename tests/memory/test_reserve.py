@@ -121,12 +121,15 @@ def test_several_idle_arenas_become_one(fake: FakeDriver) -> None:
     assert len(reserve.slabs) == 1
 
 
-def test_coarse_grain_is_asked_of_each_arena(fake: FakeDriver) -> None:
-    make(fake, coarse_grain=True).obtain(512, A)
-    advice = fake.named("advise")
-    assert [call.args["nbytes"] for call in advice] == [MIB]
+def test_each_arena_is_advised(fake: FakeDriver) -> None:
     make(fake).obtain(512, A)
-    assert fake.count("advise") == 1
+    (first, second) = fake.named("advise")
+    assert [call.args["nbytes"] for call in (first, second)] == [MIB, MIB]
+    reserve = make(fake, coarse_grain=False)
+    reserve.obtain(512, A)
+    assert fake.count("advise") == 3
+    reserve.obtain(4 * MIB, A)
+    assert fake.count("advise") == 4
 
 
 def test_what_must_not_reach_the_driver_is_asked_first(fake: FakeDriver) -> None:

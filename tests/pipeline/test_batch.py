@@ -22,7 +22,9 @@ from umarray.pipeline.structure import Spec
 def slot() -> Iterator[WritableSlot]:
     layout = Layout({"x": Spec((4, 2), "int32"), "name": "digits"})
     ring = Ring(HostDriver(), Kind.HOST, layout.nbytes, 2, 0, SimpleQueue())
-    yield WritableSlot(layout, ring.slots[0], None)
+    writable = WritableSlot(layout, ring.slots[0].address, None)
+    writable.renew()
+    yield writable
     ring.close()
 
 

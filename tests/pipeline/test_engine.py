@@ -9,13 +9,14 @@ import pytest
 
 from tests.fake_driver import FakeDriver
 from umarray.pipeline.engine import END, WAKE, Engine
+from umarray.pipeline.layout import Layout
 from umarray.pipeline.report import Clock
-from umarray.pipeline.ring import Job, Role, State
+from umarray.pipeline.slots import Job, Role, State
 from umarray.pipeline.structure import Spec
 
 
 def make(driver: FakeDriver, transport: str = "staged", prep: Any = None) -> Engine:
-    engine = Engine(driver, 0, {"x": Spec((4, 2), "int32")}, 2, transport, prep, Clock(driver))
+    engine = Engine(driver, 0, Layout({"x": Spec((4, 2), "int32")}), 2, transport, prep, Clock(driver))
     engine.restart()
     return engine
 
@@ -24,15 +25,23 @@ def write(engine: Engine, item: Any, index: int = 0) -> Job:
     slot = engine.transport.writing.take()
     assert slot is not None
     slot.go(State.FILLING, Role.PREP)
-    return engine.write(slot, item, index)
+    job = Job(slot, [])
+    engine.write(job, item, index)
+    slot.go(State.FILLED, Role.PREP)
+    return job
+
+
+def move(engine: Engine, job: Job) -> None:
+    assert engine.transport.move(job)
+    job.slot.hold(job.parts)
 
 
 @pytest.mark.parametrize("transport", ["staged", "managed"])
 def test_a_batch_is_what_was_written_and_its_slot_comes_back(fake: FakeDriver, transport: str) -> None:
     engine = make(fake, transport)
     job = write(engine, {"x": np.full((3, 2), 7, "int32")}, 5)
-    assert engine.transport.move(job)
-    batch = engine.lend(job)
+    move(engine, job)
+    batch = engine.lend(job, engine.stream())
     fake.synchronize()
     assert (batch.index, batch.length, batch["x"].shape) == (5, 3, (3, 2)) and (batch["x"] == 7).all()
     assert engine.inbox.empty()
@@ -61,10 +70,10 @@ def test_slots_are_held_where_arrays_refer_to_all_of_them(fake: FakeDriver) -> N
     engine, kept = make(fake), []
     for index in range(2):
         job = write(engine, {"x": np.full((4, 2), index, "int32")}, index)
-        engine.transport.move(job)
+        move(engine, job)
         assert engine.held() == []
-        kept.append(engine.lend(job)["x"])
-    assert [slot.batch for slot in engine.held()] == [0, 1]
+        kept.append(engine.lend(job, engine.stream())["x"])
+    assert engine.held() == [0, 1]
     engine.close()
     assert len(fake.live) == 2 and [set(one.ravel().tolist()) for one in kept] == [{0}, {1}]
 
@@ -75,5 +84,6 @@ def test_what_prep_returns_is_meta_and_its_length_counts(fake: FakeDriver) -> No
         return "meta"
 
     engine = make(fake, prep=prep)
-    assert [(job.length, job.meta) for job in (write(engine, 1), write(engine, 3))] == [(1, "meta"), (3, "meta")]
+    parts = [write(engine, length).parts[0] for length in (1, 3)]
+    assert [(part.length, part.meta) for part in parts] == [(1, "meta"), (3, "meta")]
     engine.close()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from umarray.drivers.host import HostDriver
 from umarray.pipeline.layout import ALIGNMENT, Layout
 from umarray.pipeline.structure import Spec
 
@@ -20,7 +21,8 @@ specs = st.lists(st.builds(Spec, shapes, st.sampled_from(["u1", "f4", "i8", "c16
 def test_arrays_lie_apart_and_hold_what_is_written(like: list[Spec], data: st.DataObject) -> None:
     layout = Layout(like)
     memory = np.zeros(layout.nbytes, np.uint8)
-    arrays = layout.arrays(memory)
+    address, driver = memory.ctypes.data, HostDriver()
+    arrays = layout.host_arrays(address, memory)
     assert [(array.shape, array.dtype) for array in arrays] == [(spec.shape, spec.dtype) for spec in like]
     assert all(start % ALIGNMENT == 0 for start in layout.offsets)
     for number, array in enumerate(arrays):
@@ -29,11 +31,23 @@ def test_arrays_lie_apart_and_hold_what_is_written(like: list[Spec], data: st.Da
 
     length = data.draw(st.integers(0, layout.capacity))
     memory[:] = 255
-    for start, nbytes in layout.used(length):
+    for start, nbytes in layout.used([length]):
         memory[start : start + nbytes] = 0  # as a copy of a short batch would
-    for array in layout.arrays(memory, length):
+    for array in layout.arrays(driver, address, memory, 0, length):
         assert not array.any()
         assert array.ndim == 0 or array.shape[0] in (length, *(spec.shape[0] for spec in like if spec.shape))
+
+
+@given(specs, st.data())
+def test_a_group_is_one_range_that_holds_its_batches(like: list[Spec], data: st.DataObject) -> None:
+    layout = Layout(like)
+    lengths = data.draw(st.lists(st.integers(0, layout.capacity), min_size=2, max_size=5))
+    memory = np.full(len(lengths) * layout.stride, 255, np.uint8)
+    [(start, nbytes)] = layout.used(lengths)
+    memory[start : start + nbytes] = 0
+    for number, length in enumerate(lengths):
+        address = memory.ctypes.data + number * layout.stride
+        assert not any(one.any() for one in layout.arrays(HostDriver(), address, memory, 0, length))
 
 
 @pytest.mark.parametrize("like", [{}, [1, "a"], None, 3])

@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.fake_driver import FakeDriver
-from umarray.drivers.base import Kind
-from umarray.errors import OutOfMemory, PipelineError
-from umarray.pipeline.ring import LEGAL, Ring, Role, State
+from umarray.drivers.base import Kind, host_bytes
+from umarray.errors import OutOfMemory
+from umarray.pipeline.ring import Ring
+from umarray.pipeline.slots import Part, Role, State
 
 
 def make(driver: Any, count: int = 2) -> Ring:
@@ -24,20 +25,10 @@ def make(driver: Any, count: int = 2) -> Ring:
     return ring
 
 
-@pytest.mark.parametrize("start", State)
-@pytest.mark.parametrize("end", State)
-@pytest.mark.parametrize("role", Role)
-def test_only_legal_moves_are_made(start: State, end: State, role: Role) -> None:
-    ring = make(FakeDriver())
-    slot = ring.slots[0]
-    slot.state = start
-    if role in LEGAL.get((start, end), ()):
-        slot.go(end, role)
-        assert slot.state is end
-    else:
-        with pytest.raises(PipelineError, match=f"slot 0 cannot go from {start.value} to {end.value} by {role.value}"):
-            slot.go(end, role)
-        assert slot.state is start
+def lend(ring: Ring, slot: Any, batch: int = 0) -> Any:
+    """An array that holds a lease of the slot."""
+    slot.hold([Part(batch, 1)])
+    return host_bytes(slot.address, slot.nbytes, ring.lend(slot, batch))
 
 
 def test_slots_have_pages_of_their_own() -> None:
@@ -73,7 +64,7 @@ def test_a_slot_comes_back_when_the_last_view_dies() -> None:
     ring = make(FakeDriver())
     slot = ring.slots[0]
     slot.state = State.READY
-    view = ring.lend(slot, 7)[10:20].reshape(2, 5)[1:]
+    view = lend(ring, slot, 7)[10:20].reshape(2, 5)[1:]
     assert slot.held() and ring._returned.empty() and slot.batch == 7
     del view
     assert ring._returned.get_nowait().slot is slot and not slot.held()
@@ -83,7 +74,7 @@ def test_a_slot_comes_back_from_the_garbage_collector() -> None:
     ring = make(FakeDriver())
     slot = ring.slots[0]
     slot.state = State.READY
-    cycle: list[Any] = [ring.lend(slot, 0)]
+    cycle: list[Any] = [lend(ring, slot)]
     cycle.append(cycle)
     del cycle
     gc.collect()
@@ -96,7 +87,7 @@ def test_memory_that_is_held_is_freed_when_the_holder_dies(as_garbage: bool) -> 
     ring = make(driver)
     slot = ring.slots[0]
     slot.state = State.READY
-    kept: list[Any] = [ring.lend(slot, 0), ring]
+    kept: list[Any] = [lend(ring, slot), ring]
     if as_garbage:
         kept.append(kept)
     kept[0][:] = 5
@@ -115,7 +106,7 @@ def test_freeing_late_waits_for_the_device() -> None:
     ring = make(driver)
     slot = ring.slots[0]
     slot.state = State.READY
-    view = ring.lend(slot, 0)
+    view = lend(ring, slot)
     ring.close()
     gate = driver.hold(0)
     driver.fill(slot.address, 1, slot.nbytes, 0)
@@ -130,6 +121,32 @@ def test_freeing_late_waits_for_the_device() -> None:
     assert driver.live == {} and driver.faults == []
 
 
+def test_a_group_s_slot_comes_back_with_its_last_batch() -> None:
+    ring = make(FakeDriver())
+    slot = ring.slots[0]
+    slot.state = State.READY
+    slot.hold([Part(0, 1), Part(1, 1)])
+    first = ring.lend(slot, 0)
+    del first
+    assert not ring.take_back(ring._returned.get_nowait())  # the other one was not even lent
+    second = ring.lend(slot, 1)
+    assert ring.lent == {slot} and slot.held()
+    del second
+    assert ring.take_back(ring._returned.get_nowait()) and ring.lent == set()
+
+
+def test_a_lending_that_is_withdrawn_does_not_come_back() -> None:
+    ring = make(FakeDriver())
+    slot = ring.slots[0]
+    slot.state = State.READY
+    slot.hold([Part(0, 1)])
+    lease = ring.lend(slot, 0)
+    ring.withdraw(slot, lease)
+    assert slot.unread == 1 and ring.forget_unread() == [slot] and ring.lent == set()
+    del lease
+    assert ring._returned.empty() or not ring.take_back(ring._returned.get_nowait())
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["take", "lend", "drop", "put", "restart"]), max_size=40))
 def test_a_slot_is_in_one_pair_of_hands(steps: list[str]) -> None:
@@ -142,28 +159,30 @@ def test_a_slot_is_in_one_pair_of_hands(steps: list[str]) -> None:
     for step in steps:
         if step == "take" and not ring.free.empty():
             slot = ring.take()
-            assert slot is not None and slot not in written and slot not in lent and slot not in back
+            assert (
+                slot is not None and slot not in written and slot not in lent and slot not in [one.slot for one in back]
+            )
             slot.go(State.FILLING, Role.PREP)
             slot.go(State.FILLED, Role.PREP)
             slot.go(State.READY, Role.PREP)
             written.append(slot)
         elif step == "lend" and written:
             slot = written.pop(0)
-            lent[slot] = ring.lend(slot, 0)
+            lent[slot] = lend(ring, slot)
         elif step == "drop" and lent:
             slot = next(iter(lent))
             del lent[slot]
-            back.append(ring._returned.get_nowait().slot)
-            assert back[-1] is slot
+            back.append(ring._returned.get_nowait())
+            assert back[-1].slot is slot
         elif step == "put" and back:
-            slot = back.pop()
-            ring.take_back(slot)
-            ring.put(slot, Role.CALLER, None)
+            lending = back.pop()
+            assert ring.take_back(lending)
+            ring.put(lending.slot, Role.CALLER, None)
         elif step == "restart":
             ring.restart()
             written.clear()
         assert ring.free.qsize() + len(written) + len(lent) + len(back) == 3
-        assert ring.lent == {*lent, *back}
+        assert ring.lent == {*lent, *(one.slot for one in back)}
     lent.clear()
     ring.close()
     assert driver.live == {}

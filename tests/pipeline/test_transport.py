@@ -10,10 +10,12 @@ import pytest
 from tests.contracts.transport_contract import TransportContract
 from umarray import drivers
 from umarray.drivers.host import HostDriver
+from umarray.pipeline.transport import take_all
 
 
 class TestHost(TransportContract):
     transport = "host"
+    travels = moves = False
 
     @pytest.fixture
     def driver(self) -> Iterator[Any]:
@@ -30,30 +32,74 @@ class TestStagedExplicit(TransportContract):
         return make_fake("explicit")
 
 
-class TestStagedManaged(TransportContract):
-    transport = "staged"
-
-    @pytest.fixture
-    def driver(self, make_fake: Any) -> Any:
-        return make_fake("managed")
-
-
 class TestManaged(TransportContract):
+    """Pages come home by a prefetch that keeps its caller: each way has a thread."""
+
     transport = "managed"
 
     @pytest.fixture
     def driver(self, make_fake: Any) -> Any:
-        return make_fake("managed")
+        return make_fake("managed", prefetch_blocks=True)
+
+
+class TestManagedRenewed(TransportContract):
+    """Pages come home without their bytes."""
+
+    transport = "managed"
+
+    @pytest.fixture
+    def driver(self, make_fake: Any) -> Any:
+        return make_fake("managed", renews=True)
 
 
 class TestManagedOnAnAPU(TransportContract):
     """Nothing has to move there: a prefetch is a no-op that says so."""
 
     transport = "managed"
+    moves = False
 
     @pytest.fixture
     def driver(self, make_fake: Any) -> Any:
         return make_fake("managed", unified=True)
 
-    def test_the_report_counts_steps_stages_and_bytes(self) -> None:
-        pytest.skip("moves no bytes")
+
+class TestBus(TransportContract):
+    transport = "bus"
+    travels = moves = False
+
+    @pytest.fixture
+    def driver(self, make_fake: Any) -> Any:
+        return make_fake("managed")
+
+
+class TestBusExplicit(TransportContract):
+    """Pinned memory, read where it lies."""
+
+    transport = "bus"
+    travels = moves = False
+
+    @pytest.fixture
+    def driver(self, make_fake: Any) -> Any:
+        return make_fake("explicit")
+
+
+class TestDirect(TransportContract):
+    transport = "direct"
+    travels = moves = False
+
+    @pytest.fixture
+    def driver(self, make_fake: Any) -> Any:
+        return make_fake("managed", unified=True)
+
+
+def test_every_step_is_taken_and_the_first_failure_comes_out() -> None:
+    taken: list[int] = []
+
+    def step(number: int) -> None:
+        taken.append(number)
+        if number:
+            raise KeyError(number)
+
+    with pytest.raises(KeyError, match="1"):
+        take_all(*(lambda number=number: step(number) for number in range(3)))
+    assert taken == [0, 1, 2]

@@ -21,6 +21,9 @@ def managed(fake: FakeDriver, pages: float = 4, dtype: str = "f4", kind: Kind = 
     block = fake.allocate(int(pages * PAGE), kind, device)
     array = fake.as_array(block.address, block.nbytes, block).view(dtype)
     array[...] = 0
+    if kind is Kind.MANAGED:
+        fake.host_touch(block.address, block.nbytes)
+        fake.page_faults = 0
     return array
 
 

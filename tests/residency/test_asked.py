@@ -23,7 +23,7 @@ def test_the_newest_request_for_a_page_is_the_one_told(noted: list[tuple[int, in
     block = allocation(1)
     record, model = LastAsked(lambda address: block), dict.fromkeys(range(30))
     for start, count, place in noted:
-        record.note(Span(start, min(30, start + count), block), place)  # type: ignore[arg-type]
+        record.note([Span(start, min(30, start + count), block)], place)  # type: ignore[arg-type]
         model.update(dict.fromkeys(range(start, min(30, start + count)), place))  # type: ignore[arg-type]
     asked = [model[page] for page in range(low, min(30, low + n))]
     assert record.places(Span(low, min(30, low + n), block)) == {place: asked.count(place) for place in set(asked)}
@@ -32,10 +32,21 @@ def test_the_newest_request_for_a_page_is_the_one_told(noted: list[tuple[int, in
     assert all(a.stop < b.start or a.place != b.place for a, b in zip(record._runs, record._runs[1:], strict=False))
 
 
+@given(st.lists(st.tuples(st.sets(st.integers(0, 29)), st.sampled_from(PLACES)), max_size=8))
+def test_several_spans_at_once_are_like_one_after_the_other(noted: list[tuple[set[int], object]]) -> None:
+    block = allocation(1)
+    record, model = LastAsked(lambda address: block), dict.fromkeys(range(30))
+    for pages, place in noted:
+        record.note([Span(page, page + 1, block) for page in pages], place)  # type: ignore[arg-type]
+        model.update(dict.fromkeys(pages, place))  # type: ignore[arg-type]
+    for page, place in model.items():
+        assert record.places(Span(page, page + 1, block)) == {place: 1}
+
+
 def test_a_new_allocation_at_an_old_address_has_no_past() -> None:
     alive = [allocation(1)]
     record = LastAsked(lambda address: alive[0])
-    record.note(Span(0, 30, alive[0]), HOST)
+    record.note([Span(0, 30, alive[0])], HOST)
     alive[0] = allocation(2)
     assert record.places(Span(0, 30, alive[0])) == {None: 30} and record.nbytes_at(HOST) == 0
 
@@ -46,5 +57,5 @@ def test_the_record_stays_as_small_as_what_is_alive() -> None:
     for serial in range(1000):
         living.clear()
         living[serial] = allocation(serial, serial * 100)
-        record.note(Span(serial * 100, serial * 100 + 30, living[serial]), HOST)
+        record.note([Span(serial * 100, serial * 100 + 30, living[serial])], HOST)
     assert len(record._runs) <= 65

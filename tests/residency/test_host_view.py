@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -212,14 +213,33 @@ def test_managed_memory_is_the_very_memory(fake: FakeDriver) -> None:
     assert x[3] == 9 and fake.count("copy") == 0
 
 
-def test_pages_come_home_first_where_that_pays(fake: FakeDriver) -> None:
+@pytest.mark.parametrize("count", [3, 100])
+@pytest.mark.parametrize("mode", ["r", "w", "r+"])
+def test_pages_on_the_device_stay_there_and_nothing_faults(fake: FakeDriver, count: int, mode: str) -> None:
+    x = managed(fake, count)
+    um.move(x, to=0)
+    before, copies = fake.page_faults, {"r": 1, "w": 1, "r+": 2}[mode]
+    view = um.host_view(FakeCupy(x), mode)
+    with view as h:
+        assert h.ctypes.data != address(x)
+        if mode != "r":
+            h[...] = 5
+    assert fake.where(address(x), x.nbytes) == {Device(0)} and "staged" in str(view)
+    assert (fake.page_faults - before, fake.count("prefetch"), fake.count("copy")) == (0, 1, copies)
+    assert (x == (0 if mode == "r" else 5)).all()
+
+
+def test_pages_too_many_to_be_pinned_come_home(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["umarray.residency.ways"], "MOST_PINNED", 99 * PAGE)
     big, small = managed(fake, 100), managed(fake, 3)
     um.move([big, small], to=0)
-    view = um.host_view(FakeCupy(big))
-    with view:
-        assert fake.where(address(big), big.nbytes) == {HOST}
-    assert view.tally.asked == 1 and view.waits == 2
-    with um.host_view(FakeCupy(small)):
+    view = um.host_view(FakeCupy(big), "r+")
+    with view as h:
+        assert h.ctypes.data == address(big) and fake.where(address(big), big.nbytes) == {HOST}
+    assert view.tally.asked == 1 and view.waits == 2 and "managed" in str(view)
+    fake.pinned_capacity = 0  # then there is no room for a shadow either
+    with um.host_view(FakeCupy(small), "r+") as h:
+        assert h.ctypes.data == address(small)
         assert fake.where(address(small), small.nbytes) == {Device(0)}  # a few faults are cheaper than a call
 
 
@@ -237,7 +257,7 @@ def test_pages_are_home_also_where_a_prefetch_keeps_its_caller(
 
 
 def test_pages_come_home_also_where_a_prefetch_keeps_its_caller(make_fake: Callable[..., FakeDriver]) -> None:
-    fake, entered = make_fake(prefetch_blocks=True), threading.Event()
+    fake, entered = make_fake(prefetch_blocks=True, pinned_capacity=0), threading.Event()
     x = managed(fake, 100)
     um.move(x, to=0)
     fake.on_call = lambda call: entered.wait(0.2) if call.name == "prefetch" else None
@@ -322,7 +342,11 @@ def test_waits_are_counted_and_told(fake: FakeDriver) -> None:
     finally:
         stop()
     assert view.waits == 1 and view.waited >= 0
-    assert told == [events.Waited(view.waited, "a host view waits for the whole device")]
+    began, waited, ended = told
+    assert began.action == "host_view" and began.label == "r" and began.place is HOST
+    assert began.arrays == (events.Operand(address(x), x.nbytes, x.shape, str(x.dtype)),)
+    assert waited == events.Waited(view.waited, "a host view waits for the whole device", 0, began.serial)
+    assert ended == events.Ended(began.serial, "host_view")
 
 
 # Plain device memory
@@ -399,3 +423,137 @@ def test_a_view_that_is_dropped_open_says_what_becomes_of_its_contents(
     with pytest.warns(um.UmarrayWarning, match="never left.*" + ("where it was" if mode is Mode.MANAGED else "lost")):
         del view
         gc.collect()
+
+
+# Several arrays; without a wait
+
+
+def test_a_nest_gives_a_nest_of_the_same_shape_and_waits_once(make: Make) -> None:
+    a, b, c = make(10), make(20, "i4"), make(5)
+    view = um.host_view({"a": a, "rest": [b, (c, np.float32(3))]})
+    with view as h:
+        assert list(h) == ["a", "rest"] and isinstance(h["rest"], list) and isinstance(h["rest"][1], tuple)
+        np.testing.assert_array_equal(h["a"], a)
+        np.testing.assert_array_equal(h["rest"][0], b)
+        assert h["rest"][1][1] == 3 and not h["rest"][0].flags.writeable
+    assert view.waits <= 2
+    with um.host_view((a, b), "w") as (first, second):
+        first[...], second[...] = 1, 2
+    assert (a == 1).all() and (b == 2).all()
+    with pytest.raises(TypeError, match="5"):
+        um.host_view([a, 5])
+
+
+def test_a_named_tuple_stays_one(make: Make) -> None:
+    from typing import NamedTuple
+
+    class Batch(NamedTuple):
+        x: Any
+        y: Any
+
+    with um.host_view(Batch(make(), make(3))) as h:
+        assert type(h) is Batch and h.y.shape == (3,)
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_arrays_that_touch_are_one_copy_and_those_that_do_not_are_not(fake: FakeDriver, wait: bool) -> None:
+    x = managed(fake, 10, "u1")
+    um.move(x, to=0)
+    parts = [FakeCupy(x[: 2 * PAGE]), FakeCupy(x[3 * PAGE : 9 * PAGE]), FakeCupy(x[2 * PAGE : 3 * PAGE])]
+    with um.host_view([*parts, FakeCupy(x[9 * PAGE + 1 :])], "w", wait=wait) as hs:
+        for number, h in enumerate(hs):
+            h[...] = number + 1
+    assert [call.args["nbytes"] for call in fake.named("copy")] == [9 * PAGE, PAGE - 1]
+    assert [int(x[n * PAGE + 1]) for n in (0, 1, 2, 3, 8, 9)] == [1, 1, 3, 2, 2, 4] and x[9 * PAGE] == 0
+
+
+def test_arrays_that_overlap_share_what_is_written(make: Make) -> None:
+    x = make(100)
+    with um.host_view((x, x, x[10:20]), "r+") as (a, b, c):
+        a[15] = 7
+        c[6] = 8
+        assert (b[15], b[16], c[5], a[16]) == (7, 8, 7, 8)
+    assert (x[15], x[16], x[17]) == (7, 8, 17)
+
+
+@pytest.mark.parametrize("mode", [Mode.MANAGED, Mode.EXPLICIT])
+def test_without_wait_the_copies_are_queued_on_the_current_stream_and_the_host_goes_on(
+    make_fake: Callable[..., FakeDriver], mode: Mode
+) -> None:
+    fake = make_fake(mode)
+    x = managed(fake, 100, kind=Kind.MANAGED if mode is Mode.MANAGED else Kind.DEVICE)
+    if mode is Mode.MANAGED:
+        um.move(x, to=0)
+    seen, stream = list[float](), fake.create_stream(0)
+    with fake.use_stream(stream, 0):
+        gate = fake.hold()
+        fake.launch(lambda: seen.append(float(x[0])))
+        waits = fake.count("synchronize")
+        view = um.host_view(FakeCupy(x), "w", wait=False)
+        with view as h:
+            h[...] = 5
+        fake.launch(lambda: seen.append(float(x[0])))
+    assert seen == [] and view.waits == 0 and fake.count("synchronize") == waits
+    assert {call.stream for call in fake.named("copy")} == {stream}
+    gate.open()
+    assert seen == [0.0, 5.0]
+
+
+def test_without_wait_pinned_memory_is_used_again_only_when_its_copy_is_done(fake: FakeDriver) -> None:
+    x, y = managed(fake, 10), managed(fake, 10)
+    um.move([x, y], to=0)
+    gate = fake.hold()
+    for array, value in ((x, 1), (y, 2), (x, 3)):
+        with um.host_view(FakeCupy(array), "w", wait=False) as h:
+            h[...] = value
+        del h
+    assert sum(call.args["kind"] is Kind.PINNED for call in fake.named("allocate")) == 3
+    gate.open()
+    assert (x == 3).all() and (y == 2).all()
+    with um.host_view(FakeCupy(x), "w", wait=False) as h:
+        h[...] = 4
+    assert sum(call.args["kind"] is Kind.PINNED for call in fake.named("allocate")) == 3 and (x == 4).all()
+
+
+def test_without_wait_what_the_host_reads_is_waited_for_on_the_current_stream_alone(fake: FakeDriver) -> None:
+    x, other = managed(fake, 10), fake.create_stream(0)
+    um.move(x, to=0)
+    gate = fake.hold(other)
+    with um.host_view(FakeCupy(x), "r+", wait=False) as h:
+        h += 1
+    assert {call.stream for call in fake.named("synchronize")} == {0} and (x == 1).all()
+    gate.open()
+    with pytest.raises(TypeError, match="wait"):
+        um.host_view(x, wait=0)  # type: ignore[arg-type]
+
+
+def test_what_is_overwritten_waits_for_its_readers_on_exit_and_not_before(fake: FakeDriver) -> None:
+    x, seen = managed(fake, 100), list[float]()
+    um.move(x, to=0)
+    gate, opened = fake.hold(), threading.Event()
+    fake.launch(lambda: seen.append(float(x[0])))
+
+    def let_go(call: Call) -> None:
+        if call.name == "synchronize" and not opened.is_set():
+            opened.set()
+            gate.open()
+
+    view = um.host_view(FakeCupy(x), "w")
+    with view as h:
+        h[...] = 5
+        assert view.waits == 0 and seen == []  # the device works on, and the host writes
+        fake.on_call = let_go
+    assert seen == [0.0] and (x == 5).all() and view.waits == 2
+
+
+def test_it_says_which_way_it_went(fake: FakeDriver) -> None:
+    x, y = managed(fake, 100), managed(fake, 1)
+    um.move(x, to=0)
+    view = um.host_view([FakeCupy(x), FakeCupy(y)], "r")
+    with view:
+        pass
+    assert str(view).splitlines() == [
+        'host view "r", closed: 2 waits',
+        "  staged: 400.0 KiB, its pages lie on the device, and stay there",
+        "  direct: 4.0 KiB, all of its pages are on the host",
+    ]

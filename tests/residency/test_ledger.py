@@ -17,6 +17,7 @@ from umarray import events
 from umarray.drivers.base import Advice, Kind, Outcome
 from umarray.errors import DriverError
 from umarray.places import HOST, Device, Place
+from umarray.residency import ledger as ledger_module
 from umarray.residency.ledger import Ledger, Standing, Topic, Value
 from umarray.residency.spans import merge
 from umarray.residency.tally import Tally
@@ -331,3 +332,18 @@ def test_an_entry_that_fails_raises_its_own_error(fake: FakeDriver) -> None:
 def test_places_are_told_apart(fake: FakeDriver) -> None:
     place: Place = HOST
     assert Topic(Advice.ACCESSED_BY, place) != Topic(Advice.ACCESSED_BY, Device(0))
+
+
+def test_thousands_of_ranges_cost_what_each_costs_alone(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+    joined = ledger_module._joined
+    monkeypatch.setattr(ledger_module, "_joined", lambda runs: looked_at.append(len(runs)) or joined(runs))
+    count = 500
+    block = fake.allocate(2 * count * PAGE, Kind.MANAGED)
+    ledger, tally = Ledger(fake), Tally()
+    apart = [(block.address + 2 * k * PAGE, block.address + (2 * k + 1) * PAGE) for k in range(count)]
+    token = ledger.enter([(READ, True)], apart, tally)
+    assert tally.asked == count and sum(looked_at) <= 3 * count  # itself and its neighbours
+    ledger.leave(token, tally)
+    assert ledger.empty
+    fake.free(block)

@@ -106,7 +106,7 @@ def test_a_blocking_prefetch_without_wait_keeps_nobody(make_fake: Callable[..., 
     fake.on_call = lambda call: arrived.set() if call.name == "prefetch" else None
     with um.prefetch(x, wait=False) as scope:
         assert arrived.wait(10)
-        assert fake.where(address(x), x.nbytes) == {False}
+        assert fake.where(address(x), x.nbytes) == {HOST}
         gate.open()
     with um.prefetch(x, to=HOST):  # the same thread: it comes after the first
         pass

@@ -256,7 +256,7 @@ def test_scopes_that_end_in_any_order_leave_nothing(scopes: list[tuple[int, int,
 
 
 def test_events_tell_what_was_asked(fake: FakeDriver) -> None:
-    x, told = managed(fake), list[events.Record]()
+    x, told = managed(fake), list[Any]()
     stop = events.listen(told.append)
     try:
         with um.prefetch(x, back=HOST), um.advise(x, accessed_by=HOST):
@@ -264,12 +264,20 @@ def test_events_tell_what_was_asked(fake: FakeDriver) -> None:
     finally:
         stop()
     start, nbytes = address(x), x.nbytes
+    serial, own = told[0].serial, told[1].stream
+    line = f"{__file__}:{test_events_tell_what_was_asked.__code__.co_firstlineno + 4}"
+    operands = (events.Operand(start, nbytes, x.shape, str(x.dtype)),)
     assert told == [
-        events.Prefetched(start, nbytes, Device(0), True),
+        events.Began(serial, "prefetch", "", line, Device(0), None, operands),
+        events.Prefetched(start, nbytes, Device(0), True, own, serial),
+        events.Began(serial + 1, "advise", "accessed_by=HOST", line, None, None, operands),
         events.Advised(start, nbytes, "accessed_by", HOST, True, True),
         events.Advised(start, nbytes, "accessed_by", HOST, False, True),
-        events.Prefetched(start, nbytes, HOST, True),
+        events.Ended(serial + 1, "advise"),
+        events.Prefetched(start, nbytes, HOST, True, own, serial),
+        events.Ended(serial, "prefetch"),
     ]
+    assert own != fake.current_stream(0)
 
 
 def test_arrays_that_look_like_cupys(fake: FakeDriver) -> None:

@@ -220,3 +220,32 @@ def test_a_container_in_itself_is_refused_and_one_twice_is_not() -> None:
     x.append(x)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="contains itself"):
         arrays_in(x)
+
+
+class Counting:
+    """A driver's `find` that tells how often it was asked."""
+
+    def __init__(self, *allocations: Allocation) -> None:
+        self.allocations, self.asked = allocations, 0
+
+    def __call__(self, address: int) -> Allocation | None:
+        self.asked += 1
+        inside = (one for one in self.allocations if one.address <= address < one.address + max(one.nbytes, 1))
+        return next(inside, None)
+
+
+def test_neighbours_in_one_allocation_are_looked_for_once() -> None:
+    first, second = (Allocation(START + k * PAGE, PAGE, Kind.MANAGED, HOST, k) for k in range(2))
+    find = Counting(first, second)
+    spans = spans_of([BASE[k : k + 8] for k in (0, 8, 32, PAGE, PAGE + 8, 16)], find, PAGE)
+    assert find.asked == 3  # the first, the second, and the first again
+    assert spans.ranges == {
+        first: [(START, START + 24), (START + 32, START + 40)],
+        second: [(START + PAGE, START + PAGE + 16)],
+    }
+
+
+def test_an_allocation_of_unknown_extent_is_looked_for_each_time() -> None:
+    find = Counting(*(Allocation(START + k, 0, Kind.MANAGED, HOST, k) for k in (0, 8)))
+    spans = spans_of([BASE[:8], BASE[8:16]], find, PAGE)
+    assert find.asked == 2 and len(spans.ranges) == 2

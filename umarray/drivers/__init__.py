@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from umarray import settings
-from umarray.drivers import fork, probe
+from umarray.drivers import cupti, fork, probe
 from umarray.drivers.base import Driver
 from umarray.drivers.gpu import GpuDriver
 from umarray.drivers.host import HostDriver
@@ -84,7 +84,10 @@ def choose_driver() -> Driver:
     vendor = "hip" if runtime.is_hip else "cuda"
     facts = tuple(probe.read_facts(vendor, index, runtime.getDeviceProperties(index)) for index in range(count))
     mode, reasons = probe.decide_mode(asked, facts)
-    return GpuDriver(cupy, mode, reasons, facts)
+    driver = GpuDriver(cupy, mode, reasons, facts)
+    if vendor == "cuda" and settings.text("UMARRAY_COUNTERS") is not None:
+        cupti.collector(count)  # now, since it counts nothing of what was allocated before
+    return driver
 
 
 def cupy_wheels() -> tuple[str, ...]:

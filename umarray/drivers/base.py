@@ -86,6 +86,8 @@ class Traits:
     """HIP's coarse-grain advice exists."""
     reasons: tuple[str, ...]
     """A sentence for each conclusion above."""
+    renew: bool = False
+    """Pages can be made resident elsewhere without their contents (CUDA 13, HIP 7.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +164,22 @@ class Driver(Protocol):
         None where nobody knows the address (ordinary host memory, as a rule).
         """
 
-    def as_array(self, address: int, nbytes: int, owner: object, device: int | None = None) -> Array:
-        """An `xp` array of bytes, 1-D uint8, over memory; it, and each view of it, keeps `owner` alive."""
+    def as_array(
+        self,
+        address: int,
+        nbytes: int,
+        owner: object,
+        device: int | None = None,
+        dtype: Any = np.uint8,
+        shape: tuple[int, ...] | None = None,
+    ) -> Array:
+        """An `xp` array over memory, by default of bytes and 1-D; it, and each view of it, keeps `owner` alive."""
 
     # Hints
     def prefetch(self, address: int, nbytes: int, place: Place, stream: int) -> Outcome: ...
+    def renew(self, address: int, nbytes: int, place: Place, stream: int) -> Outcome:
+        """Make whole pages resident at `place` without moving what they hold, which is lost: write them first."""
+
     def advise(self, address: int, nbytes: int, advice: Advice, place: Place, on: bool) -> Outcome: ...
     def read_range(self, address: int, nbytes: int, attribute: Attribute) -> Any:
         """What the runtime says of a range; None where it cannot be read.
@@ -175,11 +188,24 @@ class Driver(Protocol):
         ACCESSED_BY.
         """
 
+    def host_share(self, address: int, nbytes: int) -> float | None:
+        """The share of a range that the host reaches now without a fault, looked up and not remembered.
+
+        None where nobody can say. A large range is sampled. What the host does not reach lies on a device, or was never
+        touched.
+        """
+
     # Work
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy bytes; the runtime infers the direction."""
 
     def fill(self, address: int, value: int, nbytes: int, stream: int) -> None: ...
+    def traverse(self, source: int, target: int, nbytes: int, stream: int, device: int) -> None:
+        """Queue a kernel that reads one range and writes another, element by element: each page as it comes to it.
+
+        Whole multiples of 4 bytes, at addresses that the device reaches. For measuring what a touch costs.
+        """
+
     def create_stream(self, device: int) -> int:
         """A non-blocking stream."""
 
@@ -214,6 +240,12 @@ def host_bytes(
 ) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """A NumPy array of bytes over memory that the host may touch; it, and each view, keeps `owner` alive."""
     return np.asarray(_Bytes(address, nbytes, owner, readonly))
+
+
+def host_array(address: int, nbytes: int, owner: object, dtype: Any, shape: tuple[int, ...] | None) -> Array:
+    """What `Driver.as_array` gives where arrays are NumPy's."""
+    memory = host_bytes(address, nbytes, owner)
+    return memory if shape is None else np.ndarray(shape, dtype, memory)
 
 
 def check_place(driver: Driver, place: Place) -> Place:

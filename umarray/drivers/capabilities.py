@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from umarray import html
 from umarray._version import __version__
 from umarray.drivers import cupy_wheels, get_driver
 from umarray.drivers.base import Traits
@@ -29,7 +30,7 @@ _SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(html.Shown):
     """What this process can do, and why; `str()` is a report for people."""
 
     mode: str
@@ -78,6 +79,28 @@ class Capabilities:
         lines.extend(_section("settings", [f"{name}={value}" for name, value in self.environment.items()] or ["none"]))
         lines.extend(_section("advice", self.advice))
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        devices = [
+            (
+                traits.device.id,
+                f"{traits.name}, {traits.architecture}",
+                format_size(traits.total_bytes),
+                _yes_and_no(traits),
+                "\n".join(reason for reason in traits.reasons if reason not in self.reasons),
+            )
+            for traits in self.devices
+        ]
+        about = [
+            ("why", "\n".join(self.reasons)),
+            ("driver", self.driver),
+            ("versions", ", ".join(f"{name} {version}" for name, version in self.versions.items())),
+            ("libraries", ", ".join(self.libraries) or "no vendor library is loaded"),
+            ("settings", "\n".join(f"{name}={value}" for name, value in self.environment.items()) or "none"),
+            *([("advice", "\n".join(self.advice))] if self.advice else []),
+        ]
+        head = ("device", "name", "memory", "can", "why")
+        return html.page(f"{self.mode} mode", html.pairs(about), html.table(head, devices) if devices else "")
 
 
 def capabilities() -> Capabilities:

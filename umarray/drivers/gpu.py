@@ -75,12 +75,17 @@ class GpuDriver(Calls):
                 raise DriverError("getDeviceProperties", INVALID_DEVICE, f"there is no device {device}")
             facts = self._facts[device]
             readable = probe.device_managed(facts)[0] and self._hints.ranges_can_be_read(device, self.page_size)
-            self._traits[device] = probe.device_traits(facts, readable)
+            self._traits[device] = probe.device_traits(facts, readable, self._hints.native.renews)
         return self._traits[device]
 
     @runtime_call("getDevice")
     def current_device(self) -> int:
         return int(self.runtime.getDevice())
+
+    @runtime_call("deviceGetPCIBusId")
+    def pci_address(self, device: int) -> str:
+        """Where a device is, as "0000:c1:00.0": by this the vendors' tools know it."""
+        return str(self.runtime.deviceGetPCIBusId(device)).lower()
 
     @runtime_call("memGetInfo")
     def memory_info(self, place: Place) -> MemoryInfo:
@@ -133,22 +138,36 @@ class GpuDriver(Calls):
         return Allocation(found.start, found.nbytes, found.kind, place, found.serial)
 
     @runtime_call("as_array")
-    def as_array(self, address: int, nbytes: int, owner: object, device: int | None = None) -> Array:
+    def as_array(
+        self,
+        address: int,
+        nbytes: int,
+        owner: object,
+        device: int | None = None,
+        dtype: Any = "u1",
+        shape: tuple[int, ...] | None = None,
+    ) -> Array:
         cuda = self.xp.cuda
         device = int(self.runtime.getDevice()) if device is None else device
         memory = cuda.UnownedMemory(address, nbytes, owner, device)  # without the device CuPy would ask the runtime
-        return self.xp.ndarray((nbytes,), "u1", cuda.MemoryPointer(memory, 0))
+        return self.xp.ndarray((nbytes,) if shape is None else shape, dtype, cuda.MemoryPointer(memory, 0))
 
     # Hints
 
     def prefetch(self, address: int, nbytes: int, place: Place, stream: int) -> Outcome:
         return self._hints.prefetch(address, nbytes, place, stream, self._traits_at(place))
 
+    def renew(self, address: int, nbytes: int, place: Place, stream: int) -> Outcome:
+        return self._hints.renew(address, nbytes, place, stream, self._traits_at(place))
+
     def advise(self, address: int, nbytes: int, advice: Advice, place: Place, on: bool) -> Outcome:
         return self._hints.advise(address, nbytes, advice, place, on, self._traits_at(place))
 
     def read_range(self, address: int, nbytes: int, attribute: Attribute) -> Any:
         return self._hints.read_range(address, nbytes, attribute)
+
+    def host_share(self, address: int, nbytes: int) -> float | None:
+        return self._hints.host_share(address, nbytes)
 
     # Work
 
@@ -159,6 +178,12 @@ class GpuDriver(Calls):
     @runtime_call("memsetAsync")
     def fill(self, address: int, value: int, nbytes: int, stream: int) -> None:
         self.runtime.memsetAsync(address, value, nbytes, stream)
+
+    @runtime_call("launchKernel")
+    def traverse(self, source: int, target: int, nbytes: int, stream: int, device: int) -> None:
+        with self.use_stream(stream, device):
+            given, out = (self.as_array(one, nbytes, None, device).view("u4") for one in (source, target))
+            self.xp.add(given, 1, out=out)
 
     @runtime_call("streamCreateWithFlags")
     def create_stream(self, device: int) -> int:
@@ -182,10 +207,15 @@ class GpuDriver(Calls):
 
     @runtime_call("eventRecord")
     def record(self, stream: int, device: int, *, timed: bool = False) -> Event:
+        if self.runtime.getDevice() == device:  # nearly always, and `on` costs as much as the rest
+            return self._record(stream, timed)
         with self.on(device):
-            event = GpuEvent(self.runtime, timed)
-            self.runtime.eventRecord(event.handle, stream)
-            return event
+            return self._record(stream, timed)
+
+    def _record(self, stream: int, timed: bool) -> GpuEvent:
+        event = GpuEvent(self, timed)
+        self.runtime.eventRecord(event.handle, stream)
+        return event
 
     @runtime_call("streamWaitEvent")
     def wait(self, stream: int, event: Event) -> None:

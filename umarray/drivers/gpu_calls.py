@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from umarray.drivers import fork
@@ -26,6 +26,8 @@ R = TypeVar("R")
 
 class Calls:
     """What may call CuPy's runtime: knows it, its error, and in which process it was made."""
+
+    __slots__ = ("born", "error", "runtime")
 
     def __init__(self, runtime: Any) -> None:
         self.runtime = runtime
@@ -64,12 +66,17 @@ def runtime_call(name: str) -> Callable[[Callable[Concatenate[S, P], R]], Callab
 
 
 class GpuEvent(Calls):
-    """An event of the runtime. Its finaliser, which may run on any thread, destroys the handle and takes no lock."""
+    """An event of the runtime. Its finaliser, which may run on any thread, destroys the handle and takes no lock.
 
-    def __init__(self, runtime: Any, timed: bool) -> None:
+    It takes after the `Calls` that records it, in whose process and on whose current device it is made.
+    """
+
+    __slots__ = ("handle",)
+
+    def __init__(self, maker: Calls, timed: bool) -> None:
         self.handle = 0
-        super().__init__(runtime)
-        self.handle = int(runtime.eventCreateWithFlags(BLOCKING_SYNC if timed else BLOCKING_SYNC | DISABLE_TIMING))
+        self.runtime, self.error, self.born = maker.runtime, maker.error, maker.born
+        self.handle = self.runtime.eventCreateWithFlags(BLOCKING_SYNC if timed else BLOCKING_SYNC | DISABLE_TIMING)
 
     @runtime_call("eventQuery")
     def done(self) -> bool:
@@ -86,8 +93,10 @@ class GpuEvent(Calls):
         self, finalizing: Callable[[], bool] = sys.is_finalizing, generation: Callable[[], int] = fork.generation
     ) -> None:
         if self.handle and not finalizing() and self.born == generation():
-            with suppress(Exception):  # a failed device refuses this too, and the event is gone with it
+            try:  # and no contextlib.suppress: a pipeline makes some for each batch
                 self.runtime.eventDestroy(self.handle)
+            except Exception:  # a failed device refuses this too, and the event is gone with it
+                pass
 
 
 def stream_class(cupy: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +19,7 @@ from umarray.drivers.gpu_calls import (
     Calls,
     runtime_call,
 )
+from umarray.drivers.page_table import PageTable
 from umarray.drivers.table import AllocationTable
 from umarray.errors import DriverError
 from umarray.places import HOST, Device, Place
@@ -35,11 +38,18 @@ class GpuHints(Calls):
         self._devices = devices
         self._table = table
         self._thread = threading.local()
+        self._page_table = PageTable()
+        self._tells: bool | None = None
 
     def prefetch(self, address: int, nbytes: int, place: Place, stream: int, traits: Traits) -> Outcome:
         if not traits.prefetch or not self._managed("memPrefetchAsync", address, nbytes):
             return Outcome.UNSUPPORTED
         return _outcome(lambda: self._prefetch(address, nbytes, place, stream))
+
+    def renew(self, address: int, nbytes: int, place: Place, stream: int, traits: Traits) -> Outcome:
+        if not traits.renew or not self._managed("memDiscardAndPrefetch", address, nbytes):
+            return Outcome.UNSUPPORTED
+        return _outcome(lambda: self._renew(address, nbytes, place, stream))
 
     def advise(self, address: int, nbytes: int, advice: Advice, place: Place, on: bool, traits: Traits) -> Outcome:
         if not traits.managed or (advice is Advice.COARSE_GRAIN and not traits.coarse_grain):
@@ -62,6 +72,10 @@ class GpuHints(Calls):
         if attribute is Attribute.ACCESSED_BY:
             return tuple(_place(value) for value in values if value > _NOWHERE)
         return _place(values[0]) if values[0] > _NOWHERE else False
+
+    @runtime_call("getDevice")
+    def host_share(self, address: int, nbytes: int) -> float | None:
+        return self._page_table.share(address, nbytes) if self._page_table_tells() else None
 
     def ranges_can_be_read(self, device: int, page_size: int) -> bool:
         """Try it on a page: without HMM, HIP takes every advice, and only reading it back tells."""
@@ -88,6 +102,34 @@ class GpuHints(Calls):
             self.runtime.setDevice(device)
             self.runtime.memGetInfo()
             ready.add(device)
+
+    def _page_table_tells(self) -> bool:
+        """Try it on a page, once: a write of the host must put it into the table, one of the device take it out."""
+        if self._tells is None:
+            self._tells = self._page_table.readable and self._try_page_table()
+        return self._tells
+
+    def _try_page_table(self) -> bool:
+        page, found = mmap.PAGESIZE, self._page_table
+        try:
+            address = int(self.runtime.mallocManaged(page, ATTACH_GLOBAL))
+        except self.error:
+            return False
+        try:
+            ctypes.memset(address, 1, page)
+            here = found.share(address, page)
+            self.runtime.memset(address, 0, page)
+            self.runtime.deviceSynchronize()
+            return (here, found.share(address, page)) == (1.0, 0.0)
+        except self.error:
+            return False
+        finally:
+            self.runtime.free(address)
+
+    @runtime_call("memDiscardAndPrefetch")
+    def _renew(self, address: int, nbytes: int, place: Place, stream: int) -> None:
+        self.ensure_context()
+        _check("memDiscardAndPrefetchBatchAsync", self.native.renew(address, nbytes, _number(place), stream))
 
     @runtime_call("memPrefetchAsync")
     def _prefetch(self, address: int, nbytes: int, place: Place, stream: int) -> None:

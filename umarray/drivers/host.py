@@ -24,6 +24,7 @@ from umarray.drivers.base import (
     Mode,
     Outcome,
     Traits,
+    host_array,
     host_bytes,
 )
 from umarray.drivers.table import AllocationTable
@@ -99,10 +100,21 @@ class HostDriver:
     def find(self, address: int) -> Allocation | None:
         return self._table.find(address)
 
-    def as_array(self, address: int, nbytes: int, owner: object, device: int | None = None) -> Array:
-        return host_bytes(address, nbytes, owner)
+    def as_array(
+        self,
+        address: int,
+        nbytes: int,
+        owner: object,
+        device: int | None = None,
+        dtype: Any = np.uint8,
+        shape: tuple[int, ...] | None = None,
+    ) -> Array:
+        return host_array(address, nbytes, owner, dtype, shape)
 
     def prefetch(self, address: int, nbytes: int, place: Place, stream: int) -> Outcome:
+        return Outcome.UNSUPPORTED
+
+    def renew(self, address: int, nbytes: int, place: Place, stream: int) -> Outcome:
         return Outcome.UNSUPPORTED
 
     def advise(self, address: int, nbytes: int, advice: Advice, place: Place, on: bool) -> Outcome:
@@ -111,11 +123,17 @@ class HostDriver:
     def read_range(self, address: int, nbytes: int, attribute: Attribute) -> None:
         return None
 
+    def host_share(self, address: int, nbytes: int) -> float:
+        return 1.0
+
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         host_bytes(target, nbytes, None)[:] = host_bytes(source, nbytes, None)
 
     def fill(self, address: int, value: int, nbytes: int, stream: int) -> None:
         host_bytes(address, nbytes, None)[:] = value
+
+    def traverse(self, source: int, target: int, nbytes: int, stream: int, device: int) -> None:
+        np.add(host_bytes(source, nbytes, None).view("u4"), 1, out=host_bytes(target, nbytes, None).view("u4"))
 
     def create_stream(self, device: int) -> int:
         return 0

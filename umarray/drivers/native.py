@@ -1,8 +1,9 @@
 """What CuPy lacks, by ctypes on the vendor's library that is loaded anyway.
 
 CUDA: the driver library libcuda. Its `cuMemPrefetchAsync_v2` and `cuMemAdvise_v2` name the host as a place, which
-CuPy's builds for CUDA 13 cannot; range attributes and pointer attributes are in no CuPy. HIP: range attributes, and
-whether memory of others is managed. Statuses are returned as numbers, 0 being success; what is missing is `None`.
+CuPy's builds for CUDA 13 cannot; range attributes, pointer attributes and discarding are in no CuPy. HIP: range
+attributes, discarding, and whether memory of others is managed. Statuses are returned as numbers, 0 being success; what
+is missing is `None`.
 """
 
 from __future__ import annotations
@@ -62,13 +63,20 @@ def loaded_libraries() -> tuple[Path, ...]:
     return tuple(sorted(Path(path) for path in paths))
 
 
+def _location(place: int) -> _Location:
+    return _ON_HOST if place < 0 else _Location(1, place)  # CU_MEM_LOCATION_TYPE_DEVICE; HIP numbers them alike
+
+
 class Native:
     """The calls that both vendors have. A library that is not there (None) is one without symbols."""
 
     _read_name = ""
+    _renew_name = ""
 
     def __init__(self, library: Any) -> None:
         self._library = library
+        batch = (_pointer, _pointer, _size, _pointer, _pointer, _size, ctypes.c_ulonglong, _pointer)
+        self._renew = self.symbol(self._renew_name, *batch)
         self._read = self.symbol(self._read_name, _pointer, _size, _int, _pointer, _size)
 
     def symbol(self, name: str, *arguments: Any) -> Callable[..., int] | None:
@@ -92,6 +100,18 @@ class Native:
         status = self._read(ctypes.byref(data), ctypes.sizeof(data), attribute, address, nbytes)
         return tuple(data) if status == 0 else None
 
+    @property
+    def renews(self) -> bool:
+        """Whether the library has the call behind `renew`."""
+        return self._renew is not None
+
+    def renew(self, address: int, nbytes: int, place: int, stream: int) -> int:
+        """Discard a range's contents and prefetch its pages, to a device or (-1) to the host."""
+        if self._renew is None:
+            return NOT_FOUND
+        one, ranges, sizes, where, which = ctypes.byref, _pointer(address), _size(nbytes), _location(place), _size(0)
+        return self._renew(one(ranges), one(sizes), 1, one(where), one(which), 1, 0, stream)
+
     def describe(self, address: int) -> Described | None:
         raise NotImplementedError
 
@@ -106,6 +126,7 @@ class CudaNative(Native):
     """libcuda. The caller makes a context current first: any runtime call on this thread does."""
 
     _read_name = "cuMemRangeGetAttribute"
+    _renew_name = "cuMemDiscardAndPrefetchBatchAsync"
 
     def __init__(self) -> None:
         super().__init__(_open("libcuda.so.1"))
@@ -155,6 +176,7 @@ class HipNative(Native):
     """The libamdhip64 that CuPy has loaded."""
 
     _read_name = "hipMemRangeGetAttribute"
+    _renew_name = "hipMemDiscardAndPrefetchBatchAsync"
 
     def __init__(self) -> None:
         super().__init__(_open(*(str(path) for path in loaded_libraries() if path.name.startswith("libamdhip64.so"))))

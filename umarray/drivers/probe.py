@@ -74,8 +74,8 @@ def device_managed(facts: DeviceFacts) -> tuple[bool, str]:
     return False, f"{who} cannot fault: concurrentManagedAccess is 0, so managed memory moves as a whole at each launch"
 
 
-def device_traits(facts: DeviceFacts, readable_ranges: bool) -> Traits:
-    """A device's traits; `readable_ranges` was tried on a page."""
+def device_traits(facts: DeviceFacts, readable_ranges: bool, discards: bool = False) -> Traits:
+    """A device's traits; `readable_ranges` was tried on a page, `discards`: the runtime has the call."""
     managed, reason = device_managed(facts)
     reasons = [reason]
     # MI300A says neither in some ROCm versions; an iGPU is integrated too, and without faults that proves nothing.
@@ -102,6 +102,7 @@ def device_traits(facts: DeviceFacts, readable_ranges: bool) -> Traits:
         readable_ranges=readable_ranges,
         coarse_grain=managed and hip and not unified,  # the advice is fatal on some APUs
         reasons=tuple(reasons),
+        renew=prefetch and discards,
     )
 
 

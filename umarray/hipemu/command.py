@@ -24,6 +24,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--page", default="64KiB", metavar="SIZE", help="of a page that migrates (default 64KiB)")
     parser.add_argument("--xnack", choices=("on", "off"), default="on", help="devices fault and migrate (default on)")
     parser.add_argument("--profile", default="mi210", metavar="CARD", help="one of " + ", ".join(machine.PROFILES))
+    parser.add_argument("--rocm", metavar="N", help="5 or 7 (default: what the installed CuPy wheel was built for)")
     parser.add_argument("--strict", action="store_true", help="answer as ROCm 5 even where CuPy fails on it")
     parser.add_argument("--blocking-prefetch", action="store_true", help="prefetch waits, as in ROCm 6.1")
     parser.add_argument("--report", action="store_true", help="print the counters at the end")
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None, *, prog: str = "python -m umarr
             page=given.page,
             xnack=given.xnack == "on",
             profile=given.profile,
+            rocm=given.rocm,
             strict=given.strict,
             blocking_prefetch=given.blocking_prefetch,
             report=given.report,

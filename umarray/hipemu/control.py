@@ -6,6 +6,8 @@ import ctypes
 import functools
 import os
 
+from . import rocm
+
 __all__ = [
     "active",
     "call_counts",
@@ -29,7 +31,7 @@ def library() -> ctypes.CDLL:
     """Return the emulated runtime, as this process has it loaded."""
     if not active():
         raise RuntimeError("not on the emulated device: start this process with `python -m umarray.hipemu -- ...`")
-    loaded = ctypes.CDLL("libamdhip64.so.5")
+    loaded = ctypes.CDLL(rocm.choose().runtime)
     loaded.hipemu_calls.argtypes = [ctypes.c_char_p]
     loaded.hipemu_calls.restype = ctypes.c_uint64
     loaded.hipemu_calls_table.argtypes = [ctypes.c_char_p, ctypes.c_size_t]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import build
+from . import rocm as versions
 
 __all__ = ["PROFILES", "environment", "parse_size"]
 
@@ -41,6 +42,7 @@ def environment(
     page: str | int = "64KiB",
     xnack: bool = True,
     profile: str = "mi210",
+    rocm: str | int | None = None,
     strict: bool = False,
     blocking_prefetch: bool = False,
     report: bool = False,
@@ -62,6 +64,9 @@ def environment(
         Whether devices fault and migrate. Without it managed memory is host memory reached over the bus.
     profile : str
         Which card the properties and the modelled costs are those of; one of `PROFILES`.
+    rocm : int, optional
+        The major version of ROCm that the device answers as, 5 or 7. By default the environment variable
+        ``HIPEMU_ROCM``, else the one that the installed CuPy wheel was built for, else 5.
     strict : bool
         Answer as real ROCm 5 does even where CuPy 13.0 to 13.3 cannot live with it.
     blocking_prefetch : bool
@@ -78,7 +83,7 @@ def environment(
     Raises
     ------
     ValueError
-        A setting that no machine could have.
+        A setting that no machine could have, or a CuPy wheel for a ROCm that is not emulated.
     BuildError
         No compiler, or a build that failed.
     """
@@ -96,13 +101,15 @@ def environment(
         raise ValueError(f"profile: {profile!r} (wanted one of {', '.join(PROFILES)})")
     if trace:
         _check_writable(Path(trace))
-    folder = build.library_folder(quiet=quiet)
+    version = versions.choose() if rocm is None else versions.named(rocm)
+    folder = build.library_folder(version, quiet=quiet)
     settings = dict(os.environ if base is None else base)
-    rocm = str(folder / "rocm")
+    home = str(folder / "rocm")
     settings.update(
         HIPEMU="1",
         HIPEMU_HOME=str(folder),
         HIPEMU_CXX=build.compiler(),
+        HIPEMU_ROCM=str(version.number),
         HIPEMU_DEVICES=str(devices),
         HIPEMU_MEMORY=str(memory_bytes),
         HIPEMU_PAGE=str(page_bytes),
@@ -113,14 +120,14 @@ def environment(
         HIPEMU_REPORT="1" if report else "0",
         HIPEMU_TRACE=str(Path(trace).absolute()) if trace else "",
         HSA_XNACK="1" if xnack else "0",
-        ROCM_HOME=rocm,
-        ROCM_PATH=rocm,
-        HIP_PATH=rocm,
+        ROCM_HOME=home,
+        ROCM_PATH=home,
+        HIP_PATH=home,
     )
     settings.setdefault("HIPEMU_BLAS", _openblas())
     settings["LD_LIBRARY_PATH"] = _front(str(folder / "lib"), settings.get("LD_LIBRARY_PATH"))
     settings["LD_PRELOAD"] = _preloaded(str(folder / "lib" / build.PRELOAD), settings.get("LD_PRELOAD"))
-    settings["PATH"] = _front(os.path.dirname(sys.executable), _front(rocm + "/bin", settings.get("PATH")))
+    settings["PATH"] = _front(os.path.dirname(sys.executable), _front(home + "/bin", settings.get("PATH")))
     settings.setdefault("CUPY_CACHE_DIR", str(folder / "kernels"))
     return settings
 

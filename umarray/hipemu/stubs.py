@@ -5,34 +5,37 @@ They are weak symbols: where `native/libraries` has the function, its own is lin
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["generate"]
+__all__ = ["Stub", "generate"]
 
 # The "not implemented" or "not supported" status of each library, so that callers raise their own error.
 STATUS = {
-    "librocsolver.so.0": 2,
-    "librocblas.so.0": 2,
-    "libhipblas.so.0": 7,
-    "libhipfft.so": 14,
-    "librocfft.so.0": 1,
-    "librccl.so.1": 3,
-    "libhiprand.so.1": 1000,
-    "libhipsparse.so.0": 10,
-    "libroctx64.so.1": 0,
+    "librocsolver": 2,
+    "librocblas": 2,
+    "libhipblas": 7,
+    "libhipfft": 14,
+    "librocfft": 1,
+    "librccl": 3,
+    "libhiprand": 1000,
+    "libhipsparse": 10,
 }
 
-# What is answered in earnest: versions, texts, and marks for a profiler that is not there.
+# What is answered in earnest: versions (those of ROCm 5.0 and 7.0), texts, and marks for a profiler that is not there.
 ANSWERS = {
     "ncclGetErrorString": "const char* ncclGetErrorString(int code) "
     '{ (void)code; return "RCCL is not emulated (hipemu)"; }',
-    "ncclGetVersion": "int ncclGetVersion(int* v) { *v = 21003; return 0; }",
-    "hipfftGetVersion": "int hipfftGetVersion(int* v) { *v = 10010; return 0; }",
-    "hiprandGetVersion": "int hiprandGetVersion(int* v) { *v = 200000; return 0; }",
+    "ncclGetVersion": "int ncclGetVersion(int* v) { *v = HIPEMU_ROCM == 5 ? 21003 : 22606; return 0; }",
+    "hipfftGetVersion": "int hipfftGetVersion(int* v) { *v = HIPEMU_ROCM == 5 ? 10010 : 10020; return 0; }",
+    "hiprandGetVersion": "int hiprandGetVersion(int* v) { *v = HIPEMU_ROCM == 5 ? 200000 : 300000; return 0; }",
     "roctxMarkA": "void roctxMarkA(const char* text) { (void)text; }",
     "roctxRangePushA": "int roctxRangePushA(const char* text) { (void)text; return 0; }",
     "roctxRangePop": "int roctxRangePop(void) { return 0; }",
+    "roctracer_start": "void roctracer_start(void) {}",
+    "roctracer_stop": "void roctracer_stop(void) {}",
 }
 
 HEAD = """\
@@ -44,20 +47,43 @@ static int refuse(const char* name, char* said, int status) {
 """
 
 
-def generate(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield ``(library name, C source)`` for each list of function names in a folder."""
+@dataclass(frozen=True)
+class Stub:
+    """One library of stand-ins."""
+
+    soname: str
+    source: str
+    """C."""
+    script: str
+    """The linker's version script; empty where the library's symbols have no versions."""
+
+    @property
+    def name(self) -> str:
+        """The library's name without its version, such as ``"libhipblas"``."""
+        return _name(self.soname)
+
+
+def _name(soname: str) -> str:
+    return soname.split(".")[0]
+
+
+def generate(folder: Path) -> Iterator[Stub]:
+    """Yield a library for each list in a folder: function names, ``name@VERSION`` where callers ask for a version."""
     for listing in sorted(folder.glob("*.txt")):
         soname = listing.name.removesuffix(".txt")
-        lines = [HEAD]
-        for name in listing.read_text().split():
+        lines, versions = [HEAD], defaultdict[str, list[str]](list)
+        for symbol in listing.read_text().split():
+            name, _, version = symbol.partition("@")
+            versions[version].append(name)
             if name in ANSWERS:
                 lines.append(ANSWERS[name])
             else:
-                status = STATUS[soname]
+                status = STATUS[_name(soname)]
                 lines.append(
                     f"int {name}(void) __attribute__((weak)); "
                     f'int {name}(void) {{ static char said; return refuse("{name}", &said, {status}); }}'
                 )
         if len(lines) == 1:
             lines = ["static int unused __attribute__((unused));"]
-        yield soname, "\n".join(lines) + "\n"
+        script = [f"{version} {{ global: {'; '.join(names)}; }};\n" for version, names in versions.items() if version]
+        yield Stub(soname, "\n".join(lines) + "\n", "".join(script))

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from .control import library
 
@@ -127,6 +128,9 @@ class Counters:
     def migrated_bytes(self) -> int:
         """Bytes that moved, in all directions."""
         return self.bytes_to_device + self.bytes_to_host + self.bytes_between_devices
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # what IPython and notebooks print
+        printer.text(str(self))
 
     def _sum(self, name: str) -> int:
         return sum(int(getattr(c, name)) for c in self.by_device.values())

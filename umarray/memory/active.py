@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from umarray.errors import ClosedError
+from umarray.memory import watched
 
 if TYPE_CHECKING:
     from umarray.memory.pool import Pool
@@ -91,12 +92,15 @@ def current() -> Pool | None:
     return _installed[-1] if _installed else None
 
 
+def pools() -> list[Pool]:
+    """The calling thread's pools, the innermost first, and the process's."""
+    return [entry.pool for entry in reversed(_stack()) if not entry.left] + _installed[-1:]
+
+
 def flags(pool: Pool) -> Flags:
-    """How the calling thread allocates from `pool`."""
-    for entry in reversed(_stack()):
-        if not entry.left and entry.pool is pool:
-            return entry.flags
-    return Flags()
+    """How the calling thread allocates from `pool`; tracked, where anybody watches."""
+    found = next((entry.flags for entry in reversed(_stack()) if not entry.left and entry.pool is pool), Flags())
+    return found._replace(tracked=True) if watched.logs and not found.tracked else found
 
 
 def install(pool: Pool) -> None:

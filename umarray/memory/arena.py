@@ -138,6 +138,11 @@ class Arena:
         last = self._ends.get(self.nbytes)
         return self.nbytes if last is None else last
 
+    def ranges(self) -> list[tuple[int, int, bool]]:
+        """Offset, bytes and whether it is in use, of every range, in order."""
+        used = [(start, nbytes, True) for start, nbytes in list(self._used.items())]
+        return sorted(used + [(start, nbytes, False) for start, (nbytes, _) in list(self._free.items())])
+
     def fence(self) -> Fence:
         """Everyone who used a range that is free now."""
         return NO_FENCE.union(*(fence for _, fence in self._free.values()))

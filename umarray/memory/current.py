@@ -165,6 +165,20 @@ def pool_for(pool: Pool | None) -> Any:
     return current if isinstance(current, Pool) else default_pool()
 
 
+def pools_at_hand() -> list[Pool]:
+    """The pools of the calling thread, the process's and the default one, where there are such; each once."""
+    found = [*active.pools(), _default]
+    return list(dict.fromkeys(pool for pool in found if pool is not None and not pool.closed))
+
+
+def track_here() -> active.Entry | None:
+    """Track what the calling thread allocates from the pool it has now, until the entry is left; None: no need to."""
+    current = active.current()
+    if current is None and get_driver().xp is not np:
+        current = getattr(get_driver().xp.cuda.get_allocator(), "__self__", None)
+    return current.track_here() if isinstance(current, Pool) and not current.closed else None
+
+
 def record_use(x: Any, *streams: Any) -> None:
     """Say that `streams` work on `x`: its memory is handed out again only when what they have queued so far is done.
 

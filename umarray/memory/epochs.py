@@ -14,9 +14,10 @@ from weakref import WeakSet
 
 from umarray import events
 from umarray.errors import ClosedError, EscapeError, EscapeWarning
-from umarray.memory import deferred, lingering
+from umarray.lines import called
+from umarray.memory import active, deferred, lingering
 from umarray.memory.active import Entry
-from umarray.memory.tracking import Escape
+from umarray.memory.tracking import Escape, calling_line
 from umarray.sizes import format_size
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Epoch:
         self._state = "new"
         self._thread = 0
         self._since = 0
+        self._serial = 0
         self._activation: Entry | None = None
 
     def __enter__(self) -> Epoch:
@@ -64,6 +66,9 @@ class Epoch:
         self._pool.epochs.begin(self)
         self._since = self._pool.tracker.next_serial
         self._state = "open"
+        if events.listeners:
+            self._serial = events.next_serial()
+            events.emit(events.Began(self._serial, "epoch", self.label, calling_line()))
         return self
 
     def __exit__(
@@ -85,7 +90,9 @@ class Epoch:
         if events.listeners:
             nbytes = None if self.escapes is None else sum(escape.nbytes for escape in self.escapes)
             count = None if self.escapes is None else sum(escape.count for escape in self.escapes)
-            events.emit(events.EpochEnded(self.label, count, nbytes))
+            lines = tuple((one.line, one.count, one.nbytes) for one in self.escapes or ())
+            events.emit(events.EpochEnded(self.label, count, nbytes, lines))
+            events.emit(events.Ended(self._serial, "epoch"))
         if self.escapes and self._on_escape == "warn":
             for escape in pool.epochs.not_told(self.escapes):
                 warnings.warn(f"epoch {self.label!r}: {_told(escape)}", EscapeWarning, stacklevel=2)
@@ -98,7 +105,7 @@ class Epoch:
 
     def _escaped(self) -> tuple[Escape, ...] | None:
         pool, asked = self._pool, self._on_escape != "retain"
-        if not (asked or pool.tracking):
+        if not (asked or pool.tracking or active.flags(pool).tracked):
             return None
         escapes = pool.tracker.escaped(self._since, self.label, pool.library_blocks())
         if escapes and asked:
@@ -137,6 +144,11 @@ class Epochs:
         if outermost:
             relay()
 
+    def since(self) -> int | None:
+        """The first serial of the oldest epoch that is open; None where none is."""
+        with self._lock:
+            return min((epoch._since for epoch in self._open), default=None)
+
     def depth(self) -> int:
         """How many the calling thread is in."""
         return self._thread.depth
@@ -151,4 +163,4 @@ class Epochs:
 
 def _told(escape: Escape) -> str:
     what = "1 array" if escape.count == 1 else f"{escape.count} arrays"
-    return f"{what} ({format_size(escape.nbytes)}) made at {escape.line} escaped"
+    return f"{what} ({format_size(escape.nbytes)}) made at {called(escape.line)} escaped"

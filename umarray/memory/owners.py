@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from time import perf_counter
 
+from umarray import events
 from umarray.drivers.base import Driver
 from umarray.errors import DriverError
 
@@ -76,7 +78,11 @@ def order_after(driver: Driver, before: Owner, after: Owner) -> None:
             return
         except DriverError:
             pass  # the stream is gone
+    start = perf_counter()
     driver.synchronize(device=before.device)
+    if events.listeners:
+        reason = "a pool waits for a device: the stream that its memory was used on cannot be named any more"
+        events.emit(events.Waited(perf_counter() - start, reason, before.device))
 
 
 def _token() -> _ThreadToken:

@@ -17,14 +17,14 @@ from umarray.memory import active, deferred, lingering
 from umarray.memory.budget import check_request, make_budget
 from umarray.memory.epochs import Epoch, Epochs
 from umarray.memory.reserve import Reserve
-from umarray.memory.statistics import PoolStatistics
+from umarray.memory.statistics import PoolStatistics, Showing
 from umarray.memory.tracking import Tracker
 from umarray.places import HOST, Device
 
 Self = TypeVar("Self", bound="Pool")
 
 
-class Pool:
+class Pool(Showing):
     """What `umarray.pool` and `umarray.install` return, whatever the mode.
 
     Parameters
@@ -39,7 +39,8 @@ class Pool:
     oversubscribe : float
         In managed mode the limit may reach this many times what is free.
     coarse_grain : bool, optional
-        Ask for HIP's coarse-grain coherence on the arenas; None leaves it as the runtime has it.
+        Ask for HIP's coarse-grain coherence on the arenas: coherent where kernels end, and quicker. None asks where the
+        device has it and is the only one; see `umarray.memory.preference`.
     track : bool
         Count peaks, totals and escapes. It costs time in every allocation.
 

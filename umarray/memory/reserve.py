@@ -14,12 +14,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from umarray.drivers.base import Advice, Allocation, Driver, Kind
+from umarray.drivers.base import Allocation, Driver, Kind
 from umarray.errors import OutOfMemory
 from umarray.memory.arena import UNIT, Arena, Carved, Fence, round_up
 from umarray.memory.budget import Budget
 from umarray.memory.guard import Guard
 from umarray.memory.owners import Owner, order_after
+from umarray.memory.preference import prefer
 from umarray.sizes import format_size
 
 GRAIN = 2 << 20  # arenas are multiples of this many bytes where the limit allows
@@ -196,8 +197,7 @@ class Reserve:
                     raise
                 size = max(least, round_up(size // 2, GRAIN) if size // 2 > GRAIN else least)
                 continue
-            if self._coarse_grain:
-                self.driver.advise(allocation.address, allocation.nbytes, Advice.COARSE_GRAIN, allocation.place, True)
+            prefer(self.driver, allocation, self._coarse_grain)
             return allocation
 
     def _why(self, nbytes: int) -> str:

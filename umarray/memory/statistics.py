@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from umarray import html
+from umarray.lines import called
 from umarray.memory.tracking import Escape
+from umarray.sizes import format_size
 
 
 @dataclass(frozen=True, slots=True)
-class PoolStatistics:
+class PoolStatistics(html.Shown):
     """A pool at one moment. Bytes are summed over its devices. Fields that need tracking are None without it."""
 
     kind: str
@@ -47,3 +50,58 @@ class PoolStatistics:
     def as_dict(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [self._title()]
+        lines += [f"  {name:<12}{value}" for name, value in self._rows()]
+        lines += [
+            f"  escaped     {size} in {count} arrays, {line}, {epoch}" for line, count, size, epoch in self._made()
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        made = self._made()
+        head = ("escaped arrays made at", "arrays", "bytes", "in")
+        return html.page(self._title(), html.pairs(self._rows()), html.table(head, made) if made else "")
+
+    def _title(self) -> str:
+        return f"{self.kind} pool: {format_size(self.current_bytes)} alive of at most {format_size(self.limit_bytes)}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        arenas = f"{self.arenas}, {format_size(self.arena_bytes)}; {format_size(self.carved_bytes)} of it carved"
+        rows = [("arenas", arenas), ("asked", f"the driver {self.driver_allocations}, umarray {self.misses} times")]
+        if self.deferred_uses:
+            rows.append(("held", f"{self.deferred_uses} blocks until a stream has finished with them"))
+        if self.plain_bytes:
+            rows.append(("plain", f"{format_size(self.plain_bytes)} of plain memory, in no arena"))
+        if self.library_bytes:
+            rows.append(("libraries", f"{format_size(self.library_bytes)} held by FFT plans"))
+        if self.peak_bytes is None or self.total_bytes is None:
+            rows.append(("tracking", "off: peak, total and escapes are not counted (track=True counts them)"))
+            return rows
+        rows.append(("peak", format_size(self.peak_bytes)))
+        rows.append(("in all", f"{self.allocations:,} blocks, {format_size(self.total_bytes)}"))
+        rows.append(("fragmented", f"{self.fragmentation or 0:.0%} of the bytes below the highest live block"))
+        return rows
+
+    def _made(self) -> list[tuple[str, int, str, str]]:
+        return [(called(one.line), one.count, format_size(one.nbytes), one.epoch) for one in self.escapes or ()]
+
+
+class Showing(html.Shown):
+    """A pool as people see it."""
+
+    def __repr__(self) -> str:
+        kind, reserves = getattr(self, "kind", None), list(getattr(self, "_reserves", {}).values())
+        if kind is None:
+            return "<a pool that could not be made>"
+        nbytes, arenas = sum(one.arena_bytes for one in reserves), sum(len(one.slabs) for one in reserves)
+        state = "closed " if getattr(self, "_closed", False) else ""
+        return f"<{state}{kind.value} pool, {format_size(nbytes)} in {arenas} {'arena' if arenas == 1 else 'arenas'}>"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        statistics: PoolStatistics = self.statistics()  # type: ignore[attr-defined]
+        return statistics._repr_html_()

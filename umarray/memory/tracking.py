@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import get_ident
 from types import FrameType
+from typing import NamedTuple
+
+from umarray.memory import watched
 
 _HERE = Path(__file__).resolve().parent.parent
-_OURS = tuple(f"{_HERE / room}/" for room in ("memory", "residency", "pipeline"))
+_OURS = tuple(f"{_HERE / room}/" for room in ("memory", "residency", "pipeline", "observe", "calibration"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,17 @@ class Block:
         self._gone.append(self._serial)
 
 
+class Live(NamedTuple):
+    """A live block, as it was made."""
+
+    serial: int
+    address: int
+    nbytes: int
+    line: str
+    persistent: bool
+    in_epoch: bool
+
+
 class Tracker:
     """Live blocks of a pool.
 
@@ -76,6 +90,8 @@ class Tracker:
             if current > self.peak_bytes:
                 self.peak_bytes = current
             self._live[serial] = made
+            for log in watched.logs:
+                log.made(self, serial, address, nbytes, made[2])
         return Block(inner, self._gone, serial)
 
     def holes(self, spans: Iterable[tuple[int, int]]) -> float:
@@ -88,11 +104,26 @@ class Tracker:
             span += max((address + nbytes - start for address, nbytes in inside), default=0)
         return 1 - alive / span if span else 0.0
 
+    def settle(self) -> None:
+        """Take note of the blocks that have gone."""
+        with self._lock:
+            self._settle()
+
     def live(self) -> list[tuple[int, int]]:
         """Address and bytes of every live block."""
         with self._lock:
             self._settle()
             return [made[:2] for made in list(self._live.values())]
+
+    def blocks(self) -> list[Live]:
+        """Every live block, the oldest first."""
+        with self._lock:
+            self._settle()
+            made = list(self._live.items())
+        return [
+            Live(serial, address, nbytes, "{}:{}".format(*line), persistent, in_epoch)
+            for serial, (address, nbytes, line, persistent, _, in_epoch) in made
+        ]
 
     def escaped(self, since: int, epoch: str, libraries: Iterable[int] = ()) -> tuple[Escape, ...]:
         """What was made from serial `since` on by this thread, or by one in no epoch of its own, and is alive.
@@ -113,9 +144,12 @@ class Tracker:
 
     def _settle(self) -> None:
         while self._gone:
-            made = self._live.pop(self._gone.popleft(), None)
+            serial = self._gone.popleft()
+            made = self._live.pop(serial, None)
             if made is not None:
                 self.current_bytes -= made[1]
+                for log in watched.logs:
+                    log.gone(self, serial)
 
 
 def calling_line() -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
-from umarray.drivers.base import Mode
+from umarray.drivers.base import Event, Mode
 from umarray.errors import PipelineError
 from umarray.pipeline.engine import Engine
 from umarray.pipeline.kernel_lock import kernel_turn
 from umarray.pipeline.outbox import Outbox
-from umarray.pipeline.ring import Job, Role, State
+from umarray.pipeline.slots import Job, Role, State
 
 UNCOUNTED = -1
 """The index of a batch of no iteration; a `Clock` leaves it out."""
@@ -49,45 +50,44 @@ def _prepare(engine: Engine, item: Any, seconds: dict[str, float]) -> Job:
     slot.go(State.FILLING, Role.PREP)
     if slot.after is not None:
         slot.after.wait()
-    start = perf_counter()
-    job = engine.write(slot, item, UNCOUNTED)
+    job, start = Job(slot, []), perf_counter()
+    engine.write(job, item, UNCOUNTED)
     seconds["prep"] = perf_counter() - start
+    slot.go(State.FILLED, Role.PREP)
     return job
 
 
 def _move(engine: Engine, job: Job, seconds: dict[str, float]) -> None:
-    transport = engine.transport
-    if transport.stream is None:
-        transport.move(job)
-        return
-    with engine.driver.use_stream(transport.stream, engine.device):
-        start = perf_counter()
-        transport.move(job)
+    transport, driver = engine.transport, engine.driver
+    start = None if transport.stream is None else driver.record(transport.stream, engine.device, timed=True)
+    transport.move(job)
+    job.slot.hold(job.parts)
+    if start is not None:
         assert job.ready is not None
-        job.ready.wait()
-        seconds["transfer"] = perf_counter() - start
+        seconds["transfer"] = _between(engine, start, job.ready)
 
 
 def _compute(
     engine: Engine, outbox: Outbox | None, compute: Callable[[Any], Any] | None, job: Job, seconds: dict[str, float]
 ) -> None:
-    batch = engine.lend(job)
+    batch = engine.lend(job, engine.stream())
     if compute is None:
         return
     engine.mark().wait()
-    start = perf_counter()
-    if engine.driver.mode is Mode.HOST:
-        with kernel_turn():
-            result = compute(batch)
-    else:
+    begin = engine.mark(timed=True)
+    with kernel_turn() if engine.driver.mode is Mode.HOST else nullcontext():
         result = compute(batch)
-    engine.mark().wait()
-    seconds["compute"] = perf_counter() - start
+    seconds["compute"] = _between(engine, begin, engine.mark(timed=True))
     del batch
     if outbox is not None:
         start = perf_counter()
         outbox.send(result, UNCOUNTED).fetch()
         seconds["out"] = perf_counter() - start
+
+
+def _between(engine: Engine, start: Event, end: Event) -> float:
+    end.wait()
+    return engine.driver.elapsed(start, end)
 
 
 def _take_back(engine: Engine, seconds: dict[str, float]) -> None:
@@ -99,9 +99,7 @@ def _take_back(engine: Engine, seconds: dict[str, float]) -> None:
         slot = engine.handle(engine.inbox.get(), read)
         if slot is not None:
             assert transport.back_stream is not None
-            with engine.driver.use_stream(transport.back_stream, engine.device):
-                start = perf_counter()
-                transport.bring_home(slot)
-                assert slot.after is not None
-                slot.after.wait()
-                seconds["back"] = perf_counter() - start
+            start = engine.driver.record(transport.back_stream, engine.device, timed=True)
+            transport.bring_home(slot)
+            assert slot.after is not None
+            seconds["back"] = _between(engine, start, slot.after)

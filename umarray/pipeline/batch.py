@@ -7,10 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
-from umarray.drivers.base import host_bytes
 from umarray.errors import ClosedError
 from umarray.pipeline.layout import Layout
-from umarray.pipeline.ring import Slot
 
 
 class _Nest:
@@ -48,18 +46,17 @@ class WritableSlot(_Nest):
 
     Notes
     -----
-    Its arrays are `prep`'s until it returns; the next batch in the slot finds what the one before left.
+    Its arrays are `prep`'s until it returns. What they hold before they are written is undefined.
     """
 
     __slots__ = ("_arrays", "_closed", "_data", "_layout", "_length")
 
-    def __init__(self, layout: Layout, slot: Slot, owner: object) -> None:
+    def __init__(self, layout: Layout, address: int, owner: object) -> None:
         self._layout = layout
-        self._arrays = layout.arrays(host_bytes(slot.address, slot.nbytes, owner))
+        self._arrays = layout.host_arrays(address, owner)
         self._length = layout.capacity
         self._data: Any = None
         self._closed = False
-        self.renew()
 
     def close(self) -> None:
         """Let go of the arrays: a traceback may keep the slot."""
@@ -68,7 +65,9 @@ class WritableSlot(_Nest):
     def renew(self) -> None:
         """Make it as new for the next batch."""
         self._length = self._layout.capacity
-        self._data = self._layout.structure.rebuild(self._arrays, self._layout.structure.others)
+        structure = self._layout.structure
+        if not structure.holds(self._data, self._arrays):
+            self._data = structure.rebuild(self._arrays, structure.others)
 
     @property
     def data(self) -> Any:
@@ -121,6 +120,8 @@ class WritableSlot(_Nest):
             It did; the text names the array and the shape.
         """
         structure = self._layout.structure
+        if structure.holds(self._data, self._arrays):
+            return
         arrays, _ = structure.take(self._data, "slot")
         for at, (ours, found) in enumerate(zip(self._arrays, arrays, strict=True)):
             if ours is not found:

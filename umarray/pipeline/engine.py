@@ -15,7 +15,8 @@ from umarray.pipeline.batch import Batch, WritableSlot
 from umarray.pipeline.kernel_lock import kernel_turn
 from umarray.pipeline.layout import Layout
 from umarray.pipeline.report import Clock
-from umarray.pipeline.ring import Job, Lending, Ring, Role, Slot, State
+from umarray.pipeline.ring import Ring
+from umarray.pipeline.slots import Job, Lending, Part, Slot
 
 END = object()
 """In the inbox: the source has no more."""
@@ -37,23 +38,32 @@ class Engine:
         self,
         driver: Driver,
         device: int,
-        like: Any,
+        layout: Layout,
         slots: int,
         transport: str,
         prep: Callable[[Any, Any], Any] | None,
         clock: Clock,
+        group: int = 1,
     ) -> None:
         self.driver = driver
         self.device = device
-        self.layout = Layout(like)
+        self.layout = layout
         self.clock = clock
+        self.slots = slots
+        self.group = group
+        """How many batches a slot has room for; they travel together."""
         self.inbox: SimpleQueue[Any] = SimpleQueue()
         self.ready: deque[Job] = deque()
         self.ended = False
         self._prep = prep
-        self.transport = choose.make(transport, driver, device, self.layout, slots, self.inbox, clock)
+        nbytes = (group - 1) * self.layout.stride + self.layout.nbytes
+        self.transport = choose.make(transport, driver, device, self.layout, nbytes, slots, self.inbox, clock)
         ring = self.transport.writing
-        self._writable = {slot: WritableSlot(self.layout, slot, ring.writer(slot)) for slot in ring.slots}
+        self._writable = {
+            slot: [WritableSlot(layout, slot.address + n * layout.stride, writer) for n in range(group)]
+            for slot in ring.slots
+            for writer in (ring.writer(slot),)
+        }
 
     def slot_bytes(self) -> int:
         """Bytes of all slots."""
@@ -64,11 +74,9 @@ class Engine:
         transport = self.transport
         return [transport.writing] if transport.writing is transport.reading else [transport.writing, transport.reading]
 
-    def write(self, slot: Slot, item: Any, index: int) -> Job:
-        """Prepare an item in a slot that is `State.FILLING`, once its memory may be written."""
-        if slot.after is not None:
-            slot.after.wait()
-        view = self._writable[slot]
+    def write(self, job: Job, item: Any, index: int) -> None:
+        """Prepare an item in the next place of a job's slot, which is `State.FILLING` and may be written."""
+        view = self._writable[job.slot][len(job.parts)]
         view.renew()
         start = perf_counter()
         if self._prep is None:
@@ -80,24 +88,36 @@ class Engine:
             view.check()
             others = self.layout.structure.others
         self.clock.ran("prep", index, start, perf_counter())
-        slot.go(State.FILLED, Role.PREP)
-        return Job(index, slot, view.length, meta, others)
+        job.parts.append(Part(index, view.length, meta, others))
 
-    def lend(self, job: Job) -> Batch:
-        """The batch of a job that is ready; the current stream waits for it."""
-        if job.ready is not None:
-            self.driver.wait(self.stream(), job.ready)
-        memory = self.transport.reading.lend(job.slot, job.index)
-        data = self.layout.structure.rebuild(self.layout.arrays(memory, job.length), job.others)
-        return Batch(job.index, job.length, job.meta, data)
+    def lend(self, job: Job, stream: int) -> Batch:
+        """The next batch of a job that is ready; `stream`, the current one, waits for it."""
+        slot, ring, layout = job.slot, self.transport.reading, self.layout
+        if job.stream != stream:
+            if job.stream is not None:  # the slot is free again once the readers on the one before are done too
+                self.driver.wait(stream, self.driver.record(job.stream, self.device))
+            if job.ready is not None:
+                self.driver.wait(stream, job.ready)
+            job.stream = stream
+        at = job.lent
+        part = job.parts[at]
+        lease = ring.lend(slot, part.index)
+        try:
+            arrays = layout.arrays(self.driver, slot.address + at * layout.stride, lease, self.device, part.length)
+        except BaseException:
+            ring.withdraw(slot, lease)
+            raise
+        job.lent += 1
+        data = layout.structure.rebuild(arrays, part.others)
+        return Batch(part.index, part.length, part.meta, data)
 
     def stream(self) -> int:
         """The calling thread's current stream of the pipeline's device."""
         return self.driver.current_stream(self.device)
 
-    def mark(self) -> Event:
+    def mark(self, timed: bool = False) -> Event:
         """An event after the work queued so far on the current stream."""
-        return self.driver.record(self.stream(), self.device, timed=True)
+        return self.driver.record(self.stream(), self.device, timed=timed)
 
     def handle(self, message: Any, read: Event | None = None) -> Slot | None:
         """Act on a message of the inbox; returns a slot that has to be brought home.
@@ -105,8 +125,7 @@ class Engine:
         `read` is an event that lies after the last reader of every slot that comes back; without it one is recorded.
         """
         if isinstance(message, Lending):
-            self.transport.reading.take_back(message.slot)
-            if self.transport.release(message.slot, read or self.mark()):
+            if self.transport.reading.take_back(message) and self.transport.release(message.slot, read or self.mark()):
                 return message.slot
         elif isinstance(message, Job):
             self.ready.append(message)
@@ -114,30 +133,40 @@ class Engine:
             self.ended = True
         return None
 
-    def held(self) -> list[Slot]:
-        """The slots that arrays refer to, where these are all that batches can lie in; else none."""
-        ring = self.transport.reading
-        return sorted(ring.lent, key=lambda slot: slot.batch) if len(ring.lent) == len(ring.slots) else []
+    def next_ready(self) -> Job | None:
+        """The job whose next batch is to be lent."""
+        while self.ready:
+            if self.ready[0].lent < len(self.ready[0].parts):
+                return self.ready[0]
+            self.ready.popleft()
+        return None
+
+    def held(self) -> list[int]:
+        """The batches that arrays refer to, where these are as many as there are slots; else none."""
+        lendings = [lending.batch for slot in self.transport.reading.lent for lending in slot.lendings]
+        return sorted(lendings) if len(lendings) >= self.slots else []
 
     def restart(self) -> None:
         """Forget what an iteration that has ended left under way."""
         self.ready.clear()
         self.ended = False
         for ring in self.rings():
+            for slot in ring.forget_unread():
+                slot.after = self.mark()
             ring.restart()
         if events.listeners and self.transport.stream is not None:
             event = self.driver.record(self.transport.stream, self.device, timed=True)
             event.wait()
             self.clock.anchor(event, perf_counter())
         elif events.listeners:
-            self.clock.anchor(self.driver.record(self.stream(), self.device, timed=True), perf_counter())
+            self.clock.anchor(self.mark(timed=True), perf_counter())
 
     def close(self) -> None:
         """Wait for the device, then give everything back; slots that arrays refer to when these die."""
         failure: BaseException | None = None
         while not self.inbox.empty():  # slots whose last array died since the last iteration
             if isinstance(message := self.inbox.get(), Lending):
-                self.transport.reading.take_back(message.slot)
+                self.transport.reading.take_back(message)
                 message.slot.after = self.mark()
         transport = self.transport
         streams = [stream for stream in (transport.stream, transport.back_stream) if stream is not None]
@@ -154,8 +183,9 @@ class Engine:
                 except BaseException as error:
                     failure = failure or error
                 slot.after = None
-        for view in self._writable.values():
-            view.close()
+        for views in self._writable.values():
+            for view in views:
+                view.close()
         self._writable.clear()
         self.ready.clear()
         try:

@@ -1,4 +1,4 @@
-"""Where the arrays of a slot lie in its memory, and how an item is copied in."""
+"""Where the arrays of a batch lie in a slot's memory, and how an item is copied in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from umarray.drivers.base import Array
+from umarray.drivers.base import Array, Driver, host_array
 from umarray.pipeline.structure import Spec, Structure, brief
 from umarray.sizes import LARGEST
 
@@ -60,24 +60,38 @@ class Layout:
         self.capacity = firsts[0] if firsts else 1
         """How many samples a slot holds: the first dimension of its first array that has one."""
         self._trims = tuple(bool(spec.shape) and spec.shape[0] == self.capacity for spec in self.specs)
+        self._places = tuple(
+            (offset, spec.nbytes, spec.dtype, spec.shape) for offset, spec in zip(offsets, self.specs, strict=True)
+        )
+        self.stride = -(-self.nbytes // ALIGNMENT) * ALIGNMENT
+        """Bytes from one batch of a group to the next."""
 
-    def arrays(self, memory: Array, length: int | None = None) -> list[Array]:
-        """The arrays over a slot's bytes, those with the batch's first dimension cut to `length`."""
-        views = []
-        for spec, start, trims in zip(self.specs, self.offsets, self._trims, strict=True):
-            view = memory[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
-            views.append(view[:length] if trims and length is not None and length != self.capacity else view)
-        return views
+    def arrays(self, driver: Driver, address: int, owner: object, device: int, length: int) -> list[Array]:
+        """The arrays of a batch at an address, those with its first dimension cut to `length`."""
+        lay = driver.as_array
+        arrays = [
+            lay(address + offset, size, owner, device, dtype, shape) for offset, size, dtype, shape in self._places
+        ]
+        if length != self.capacity:
+            arrays = [one[:length] if trims else one for one, trims in zip(arrays, self._trims, strict=True)]
+        return arrays
 
-    def used(self, length: int) -> list[tuple[int, int]]:
-        """The (offset, bytes) of a slot that a batch of this length fills, touching ranges as one."""
-        if length == self.capacity:
-            return [(0, self.nbytes)]
+    def host_arrays(self, address: int, owner: object) -> list[np.ndarray[Any, Any]]:
+        """The arrays of a batch at an address that the host may touch."""
+        return [host_array(address + offset, size, owner, dtype, shape) for offset, size, dtype, shape in self._places]
+
+    def used(self, lengths: Sequence[int]) -> list[tuple[int, int]]:
+        """The (offset, bytes) of a slot that batches of these lengths fill; those of a group as one range."""
+        before = (len(lengths) - 1) * self.stride
+        if lengths[-1] == self.capacity:
+            return [(0, before + self.nbytes)]
         ranges = []
         for spec, start, trims in zip(self.specs, self.offsets, self._trims, strict=True):
-            nbytes = spec.nbytes // self.capacity * length if trims else spec.nbytes
+            nbytes = spec.nbytes // self.capacity * lengths[-1] if trims else spec.nbytes
             if nbytes:
                 ranges.append((start, nbytes))
+        if before:
+            return [(0, before + max((start + nbytes for start, nbytes in ranges), default=0))]
         return ranges
 
     def fill(self, targets: Sequence[np.ndarray[Any, Any]], item: Any) -> tuple[int, list[Any]]:

@@ -13,14 +13,15 @@ from umarray.errors import ClosedError, PipelineError
 from umarray.pipeline import choose
 from umarray.pipeline.alone import alone
 from umarray.pipeline.arguments import check_count, check_function
-from umarray.pipeline.engine import Engine
 from umarray.pipeline.layout import Layout
-from umarray.pipeline.outbox import Outbox
-from umarray.pipeline.progress import progress_bar
+from umarray.pipeline.pace import Pace
+from umarray.pipeline.plan import SLOTS, Planner
 from umarray.pipeline.report import Clock, Report, slowest
 from umarray.pipeline.results import Results
+from umarray.pipeline.rig import Rig
 from umarray.pipeline.run import Run
 from umarray.places import HOST, as_place
+from umarray.progress import bar, length
 
 _REPEATS = 3
 _NOTHING = object()
@@ -43,17 +44,22 @@ class Pipeline:
         iteration yields each batch, which is valid until the next.
     like : nest of arrays or Spec, optional
         What a slot holds. Needed with `prep`; without it the first item is taken.
-    slots : int
-        How many batches may be under way; 2 at least.
-    workers : int
-        Threads that prepare. Results keep the source's order.
+    slots : int, optional
+        How many batches may be under way; 2 at least. None: found, from 3 on, iterations with one more being compared.
+    workers : int, optional
+        Threads that prepare; 0: the thread that iterates does, between the batches. None: found, 0 or 1, by how long
+        steps take, and it may change while running; an iterator is read by a thread until steps have proved short.
+        Results keep the source's order. With 0 small batches of a source that has a length travel in groups.
     out : HOST, optional
         Yield results as NumPy arrays of their own, copied while the next batch computes: a result comes out after the
         compute of the batch after it was queued.
     transport : str
-        "auto", or by name: "host", "staged", "managed".
-    progress : bool
-        Show a tqdm bar, where tqdm is installed; ``UMARRAY_PROGRESS=0`` switches it off.
+        "auto": the one that costs least by `umarray.calibrate`, or by stated defaults, and in a later iteration
+        another one if steps disagree. Or by name: "staged" (pinned memory and a copy), "managed" (pages migrate),
+        "bus" (the device reads host memory), "direct" (it shares the host's), "host" (there is none).
+    progress : bool, optional
+        Show a tqdm bar over the batches, where tqdm is installed and standard error is a terminal or a notebook's.
+        None: as ``UMARRAY_PROGRESS`` says, and not where it says nothing; ``UMARRAY_PROGRESS=0`` shows none ever.
 
     Raises
     ------
@@ -91,11 +97,11 @@ class Pipeline:
         prep: Callable[[Any, Any], Any] | None = None,
         compute: Callable[[Any], Any] | None = None,
         like: Any = None,
-        slots: int = 3,
-        workers: int = 1,
+        slots: int | None = None,
+        workers: int | None = None,
         out: Any = None,
         transport: str = "auto",
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None:
         if not hasattr(type(source), "__iter__") and not hasattr(type(source), "__getitem__"):
             raise TypeError(f"source must be iterable, not {source!r}")
@@ -107,31 +113,38 @@ class Pipeline:
             )
         if like is not None:
             Layout(like)
-        self._slots = check_count("slots", slots, 2, "one to prepare while another computes")
-        self._workers = check_count("workers", workers, 1, "one thread that prepares")
+        if slots is not None:
+            slots = check_count("slots", slots, 2, "one to prepare while another computes")
+        if workers is not None:
+            workers = check_count("workers", workers, 0, "0: the thread that iterates prepares")
         if out is not None and as_place(out) is not HOST:
             raise ValueError(f"out must be umarray.HOST or None, not {out!r}")
         if out is not None and compute is None:
             raise ValueError(
                 "out=umarray.HOST copies what compute returns: give compute, or use umarray.asnumpy on a batch"
             )
-        self._out = out is not None
         self._driver = get_driver()
-        self.transport, self._reason = choose.choose(transport, self._driver)
+        planner = Planner(self._driver, choose.check(transport, self._driver), slots)
+        waits = not (hasattr(type(source), "__len__") and hasattr(type(source), "__getitem__"))
+        self._pace = Pace(workers, slots or SLOTS, live=waits)
+        self._workers = workers
         self._source = source
         self._prep = prep
         self._compute = compute
         self._like = like
-        self._progress = bool(progress)
+        self._progress = progress if progress is None else bool(progress)
         self._clock = Clock(self._driver)
-        self._engine: Engine | None = None
-        self._outbox: Outbox | None = None
+        self._grouped = not waits
+        self._rig = Rig(self._driver, planner, prep, self._clock, out=out is not None, groups=not (waits or workers))
         self._run: Run | None = None
         self._state = "new"
         self._used_up = False
-        self._bytes_moved = 0  # by an engine that is gone
-        self._bytes_alone = 0  # by ideal()
-        self._slot_bytes = 0
+        self._bytes_alone = 0  # moved by ideal()
+
+    @property
+    def transport(self) -> str:
+        """The transport's name; before the first iteration what was asked for, or what "auto" would take here."""
+        return self._rig.plan(self._like).transport
 
     def __enter__(self) -> Pipeline:
         if self._state == "closed":
@@ -163,14 +176,7 @@ class Pipeline:
         try:
             self._clock.finish()
         finally:
-            try:
-                if self._outbox is not None:
-                    self._outbox.close()
-            finally:
-                self._bytes_moved = self._moved()
-                engine, self._engine = self._engine, None
-                if engine is not None:
-                    engine.close()
+            self._rig.close()
 
     def __iter__(self) -> Iterator[Any]:
         self._check_open()
@@ -186,17 +192,22 @@ class Pipeline:
             )
         items = iter(self._source)
         self._used_up = items is self._source
-        if self._engine is None and self._like is None:
-            first = next(items, _NOTHING)
-            if first is _NOTHING:
-                raise self._empty()
-            self._engine = self._open(first)
-            items = chain([first], items)
-        elif self._engine is None:
-            self._engine = self._open(self._like)
-        self._run = Run(self._engine, items, self._compute, self._workers, self._empty)
+        rig = self._rig
+        rig.replan(self._pace.threads)
+        if rig.engine is None:
+            like = self._like
+            if like is None:
+                like = next(items, _NOTHING)
+                if like is _NOTHING:
+                    raise self._empty()
+                items = chain([like], items)
+            rig.open(like)
+        assert rig.engine is not None
+        threads = 1 if self._workers is None else self._workers
+        self._run = Run(rig.engine, items, self._compute, threads, self._empty, self._pace, grouped=self._grouped)
         self._run.start()
-        return Results(self._run, self._outbox, progress_bar(self._progress, self._source))
+        shown = bar(length(self._source), "pipeline", unit="batch", asked=self._progress, default=False)
+        return Results(self._run, rig.outbox, shown)
 
     def _empty(self) -> ValueError:
         return ValueError(f"the source {self._source!r} is empty: it gave no item")
@@ -206,18 +217,6 @@ class Pipeline:
             raise ClosedError("this pipeline is closed: make a new one")
         if self._state == "new":
             raise PipelineError("enter the pipeline first: with umarray.Pipeline(...) as p: for result in p: ...")
-
-    def _open(self, like: Any) -> Engine:
-        driver, device = self._driver, self._driver.current_device()
-        engine = Engine(driver, device, like, self._slots, self.transport, self._prep, self._clock)
-        if self._out:
-            try:
-                self._outbox = Outbox(driver, device, self._clock)
-            except BaseException:
-                engine.close()
-                raise
-        self._slot_bytes = engine.slot_bytes()
-        return engine
 
     def report(self) -> Report:
         """What has happened so far, all iterations together.
@@ -229,7 +228,8 @@ class Pipeline:
         self._clock.wait()
         clock = self._clock
         stages, step = clock.stages(), clock.step()
-        ideal = slowest(stages if clock.alone is None else {**clock.alone, "source": stages["source"]}, self._workers)
+        plan, workers = self._rig.plan(self._like), (self._workers or 1) if self._pace.threads else 0
+        ideal = slowest(stages if clock.alone is None else {**clock.alone, "source": stages["source"]}, max(workers, 1))
         return Report(
             steps=clock.steps,
             step=step,
@@ -237,19 +237,13 @@ class Pipeline:
             ideal=ideal,
             ideal_measured=clock.alone is not None,
             overlap_efficiency=ideal / step if step else 0.0,
-            transport=self.transport,
-            reason=self._reason,
-            bytes_moved=self._moved() - self._bytes_alone,
-            slot_bytes=self._slot_bytes,
-            slots=self._slots,
-            workers=self._workers,
+            transport=plan.transport,
+            reason=plan.reason,
+            bytes_moved=self._rig.bytes_moved() - self._bytes_alone,
+            slot_bytes=self._rig.slot_bytes,
+            slots=plan.slots,
+            workers=workers,
         )
-
-    def _moved(self) -> int:
-        if self._engine is None:
-            return self._bytes_moved
-        out = 0 if self._outbox is None else self._outbox.bytes_moved
-        return self._engine.transport.bytes_moved + out
 
     def ideal(self, item: Any) -> dict[str, float]:
         """Seconds of each stage on this item, run alone: nothing overlaps. `report` then measures against these.
@@ -276,11 +270,11 @@ class Pipeline:
                     "ideal() runs the stages alone: call it before or after an iteration, not within one"
                 )
             self._run.finish()
-        if self._engine is None:
-            self._engine = self._open(item if self._like is None else self._like)
+        rig = self._rig
+        engine = rig.engine or rig.open(item if self._like is None else self._like)
         self._clock.wait()
-        moved = self._moved()
-        rounds = [alone(self._engine, self._outbox, self._compute, item) for _ in range(1 + _REPEATS)][1:]
+        moved = rig.bytes_moved()
+        rounds = [alone(engine, rig.outbox, self._compute, item) for _ in range(1 + _REPEATS)][1:]
         self._clock.alone = {stage: statistics.median(times[stage] for times in rounds) for stage in rounds[0]}
-        self._bytes_alone += self._moved() - moved
+        self._bytes_alone += rig.bytes_moved() - moved
         return dict(self._clock.alone)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
-from umarray import events
+from umarray import events, html
 from umarray.drivers.base import Driver, Event
 from umarray.sizes import format_size
 
@@ -32,7 +32,7 @@ def slowest(stages: Mapping[str, float], workers: int) -> float:
 
 @final
 @dataclass(frozen=True)
-class Report:
+class Report(html.Shown):
     """What a pipeline has done so far; all its iterations taken together."""
 
     steps: int
@@ -41,8 +41,8 @@ class Report:
     """Mean seconds from the end of one batch's compute to the end of the next one's; 0.0 before there are two."""
     stages: Mapping[str, float]
     """Mean seconds a step of each stage, as it ran beside the others, over the same batches as `step`: all but the
-    first of each iteration, where kernels are compiled. Where `compute` was not given, it is the time from handing out
-    a batch to asking for the next."""
+    first of each iteration, where kernels are compiled; of short steps, those that were timed. Where `compute` was not
+    given, it is the time from handing out a batch to asking for the next."""
     ideal: float
     """Seconds a step if everything overlapped: the slowest stage. Measured alone where `Pipeline.ideal` was called,
     else as it ran here, which may be slower than alone."""
@@ -59,6 +59,7 @@ class Report:
     """Bytes of all slots together, pinned and device memory both counted."""
     slots: int
     workers: int
+    """Threads that prepare; 0 where the caller's thread does."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -77,13 +78,44 @@ class Report:
         lines += [f"  {stage:<9}{seconds * 1e3:10.3f} ms a step" for stage, seconds in self.stages.items()]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        alone = "the slowest stage, " + ("run alone" if self.ideal_measured else "as it ran beside the others")
+        rows = [
+            ("step", f"{self.step * 1e3:.3f} ms, the mean of {self.steps:,} steps"),
+            ("ideal step", f"{self.ideal * 1e3:.3f} ms: {alone}"),
+            ("overlap efficiency", f"{self.overlap_efficiency:.0%}, the ideal step over the step"),
+            ("transport", f"{self.transport}: {self.reason}"),
+            ("moved", format_size(self.bytes_moved)),
+            ("slots", f"{self.slots}, {format_size(self.slot_bytes)} in all; workers: {self.workers}"),
+        ]
+        stages = [(stage, f"{seconds * 1e3:.3f}") for stage, seconds in self.stages.items()]
+        return html.page("pipeline", html.pairs(rows), html.table(("stage", "ms a step"), stages))
 
-_Entry: TypeAlias = tuple[str, int, Any, Any]
+
+_Entry: TypeAlias = tuple[str, int, Any, Any, int]
+
+SPARSE = 16
+"""Of so many batches one is timed on the device where steps are short: two timed events cost 10 us a batch."""
+
+
+@dataclass(slots=True)
+class _Sum:
+    seconds: float = 0.0
+    batches: int = 0
+
+    def add(self, seconds: float, batches: int) -> None:
+        self.seconds += seconds
+        self.batches += batches
 
 
 @final
 class Clock:
     """Adds up the stages' times; each ends up as an `events.StageRan`.
+
+    Attributes
+    ----------
+    sparse : bool
+        Steps are so short that only some batches are timed on the device.
 
     Notes
     -----
@@ -95,15 +127,15 @@ class Clock:
         self._driver = driver
         self._host: deque[_Entry] = deque()
         self._device: deque[_Entry] = deque()
-        self._seconds = dict.fromkeys(_ALWAYS, 0.0)
-        self._opening = dict.fromkeys(STAGES, 0.0)  # the part of it that the first batches of iterations took
-        self._openings = 0
+        self._later = {stage: _Sum() for stage in _ALWAYS}
+        self._opening: dict[str, _Sum] = {}  # the first batches of iterations
         self._anchor: tuple[Event, float] | None = None
-        self._first: Event | None = None
-        self._last: Event | None = None
-        self._ends = 0
+        self._first: tuple[Event, int] | None = None
+        self._last: tuple[Event, int] | None = None
         self._span = 0.0
         self._intervals = 0
+        self._lap: tuple[float, int, dict[str, tuple[float, int]]] = (0.0, 0, {})
+        self.sparse = False
         self.steps = 0
         self.alone: dict[str, float] | None = None
 
@@ -111,42 +143,51 @@ class Clock:
         """Tie the device's clock to the host's: `event`, timed and done, was at `at` of `time.perf_counter`."""
         self._anchor = (event, at)
 
+    def times(self, index: int, batches: int = 1) -> bool:
+        """Whether the batches from `index` on are to be timed on the device."""
+        return not self.sparse or index < 0 or -index % SPARSE < batches or bool(events.listeners)
+
     def ran(self, stage: str, index: int, start: float, end: float) -> None:
         """A stage ran on the host; an index below 0 counts for nothing."""
         if index >= 0:
-            self._host.append((stage, index, start, end))
+            self._host.append((stage, index, start, end, 1))
 
-    def queued(self, stage: str, index: int, start: Event, end: Event) -> None:
-        """A stage was queued on the device between two timed events; an index below 0 counts for nothing."""
+    def queued(self, stage: str, index: int, start: Event, end: Event, batches: int = 1) -> None:
+        """A stage of one or more batches was queued on the device between two timed events.
+
+        An index below 0 counts for nothing.
+        """
         if index >= 0:
-            self._device.append((stage, index, start, end))
+            self._device.append((stage, index, start, end, batches))
+
+    def passed(self) -> None:
+        """The compute of a batch was queued that is not timed."""
+        self.steps += 1
 
     def settle(self) -> None:
         """Add up what is done by now."""
         while self._host:
-            stage, index, start, end = self._host.popleft()
-            self._add(stage, index, end - start)
+            stage, index, start, end, _ = self._host.popleft()
+            self._add(stage, index, end - start, 1)
             if events.listeners:
                 events.emit(events.StageRan(stage, index, start, end))
         while self._device and self._device[0][3].done():
-            stage, index, start, end = self._device.popleft()
+            stage, index, start, end, batches = self._device.popleft()
             seconds = self._driver.elapsed(start, end)
-            self._add(stage, index, seconds)
+            self._add(stage, index, seconds, batches)
             if stage == "compute":
-                self._openings += index == 0
-                self._first, self._last = self._first or end, end
-                self._ends += 1
+                self._first, self._last = self._first or (end, index), (end, index)
                 self.steps += 1
             if events.listeners and self._anchor is not None:
                 began = self._anchor[1] + self._driver.elapsed(self._anchor[0], start)
-                events.emit(events.StageRan(stage, index, began, began + seconds))
+                for number in range(batches):
+                    events.emit(events.StageRan(stage, index + number, began, began + seconds))
 
     def finish(self) -> None:
         """An iteration has ended: settle all of it, waiting for the device, and begin a new span."""
         self.wait()
         self._span, self._intervals = self._so_far()
         self._first = self._last = None
-        self._ends = 0
 
     def wait(self) -> None:
         """Settle all, waiting for the device."""
@@ -154,15 +195,27 @@ class Clock:
             entry[3].wait()
         self.settle()
 
-    def _add(self, stage: str, index: int, seconds: float) -> None:
-        self._seconds[stage] = self._seconds.get(stage, 0.0) + seconds
-        if index == 0:
-            self._opening[stage] += seconds
+    def lap(self) -> tuple[int, float, Mapping[str, float]]:
+        """Steps, seconds a step and a stage since the last call; after `finish`."""
+        before, self._lap = (
+            self._lap,
+            (self._span, self._intervals, {s: (v.seconds, v.batches) for s, v in self._later.items()}),
+        )
+        intervals = self._intervals - before[1]
+        stages = {}
+        for stage, total in self._later.items():
+            seconds, batches = before[2].get(stage, (0.0, 0))
+            stages[stage] = (total.seconds - seconds) / max(total.batches - batches, 1)
+        return intervals, (self._span - before[0]) / intervals if intervals else 0.0, stages
+
+    def _add(self, stage: str, index: int, seconds: float, batches: int) -> None:
+        (self._later if index else self._opening).setdefault(stage, _Sum()).add(seconds, batches)
 
     def _so_far(self) -> tuple[float, int]:
         if self._first is None or self._last is None:
             return self._span, self._intervals
-        return self._span + self._driver.elapsed(self._first, self._last), self._intervals + self._ends - 1
+        (first, begun), (last, ended) = self._first, self._last
+        return self._span + self._driver.elapsed(first, last), self._intervals + ended - begun
 
     def step(self) -> float:
         """Mean seconds between the ends of two batches' compute; 0.0 before there are two."""
@@ -171,9 +224,11 @@ class Clock:
 
     def stages(self) -> Mapping[str, float]:
         """Mean seconds a step of each stage that ran, in the order of `STAGES`."""
-        later = self.steps - self._openings
-        if later <= 0:  # single batches are all there is
-            return MappingProxyType({s: self._seconds[s] / max(self.steps, 1) for s in STAGES if s in self._seconds})
-        return MappingProxyType(
-            {s: (self._seconds[s] - self._opening[s]) / later for s in STAGES if s in self._seconds}
-        )
+        sums = {}
+        for stage in STAGES:
+            later, opening = self._later.get(stage), self._opening.get(stage)
+            # Where single batches are all there is, these have to do.
+            found = opening if opening is not None and (later is None or not later.batches) else later
+            if found is not None:
+                sums[stage] = found.seconds / max(found.batches, 1)
+        return MappingProxyType(sums)

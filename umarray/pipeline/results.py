@@ -7,6 +7,7 @@ from typing import Any, final
 
 from umarray.pipeline.outbox import Outbox, Ticket
 from umarray.pipeline.run import Run
+from umarray.progress import Bar
 
 
 @final
@@ -18,7 +19,7 @@ class Results:
     For one thread. When it is dropped, as after a `break`, the iteration's threads end.
     """
 
-    def __init__(self, run: Run, outbox: Outbox | None, bar: Any) -> None:
+    def __init__(self, run: Run, outbox: Outbox | None, bar: Bar) -> None:
         self._run = run
         self._outbox = outbox
         self._bar = bar
@@ -32,16 +33,14 @@ class Results:
 
     def __next__(self) -> Any:
         result = self._step() if self._outbox is None else self._step_out(self._outbox)
-        if self._bar is not None:
-            self._bar.update()
+        self._bar.update()
         return result
 
     def _step(self) -> Any:
         try:
             return self._run.step()
         except BaseException:
-            if self._bar is not None:
-                self._bar.close()
+            self._bar.close()
             if self._run.finished:
                 self._dropped.detach()  # Python would lose a Ctrl-C that comes within a finaliser
             raise
@@ -63,7 +62,6 @@ class Results:
                 return before.fetch()
 
 
-def _drop(run: Run, bar: Any) -> None:
+def _drop(run: Run, bar: Bar) -> None:
     run.stop()  # takes no lock: this may run inside the garbage collector
-    if bar is not None:
-        bar.close()
+    bar.close()

@@ -1,141 +1,19 @@
-"""Slots and their states: who may hand one on, and when its memory may be written again.
+"""A few slots that take turns.
 
-A slot is in the hands of one thread at a time and is handed on through queues, so its state needs no lock. The queues
-are `queue.SimpleQueue`: its put takes no Python lock, so that a slot may also come back from the garbage collector,
-in any thread, at any moment.
-
-Staged slots come in two rings, one that preparation writes (pinned) and one that batches lie in (device memory);
-elsewhere both rings are the same one.
+The queues are `queue.SimpleQueue`: its put takes no Python lock, so that a slot may also come back from the garbage
+collector, in any thread, at any moment. Staged slots come in two rings, one that preparation writes (pinned) and one
+that batches lie in (device memory); elsewhere both rings are the same one.
 """
 
 from __future__ import annotations
 
 import _thread
 import weakref
-from dataclasses import dataclass, field
-from enum import Enum
 from queue import SimpleQueue
 from typing import Any, final
 
-from umarray.drivers.base import Allocation, Array, Driver, Event, Kind
-from umarray.errors import PipelineError
-
-
-class State(Enum):
-    """What a slot is doing."""
-
-    __hash__ = object.__hash__  # Enum's own runs Python code, for each move of each slot
-
-    FREE = "free"
-    """In its ring's queue; to be written once `Slot.after` is done."""
-    FILLING = "filling"
-    """Preparation writes it."""
-    FILLED = "filled"
-    """Written; waits for its turn to travel."""
-    READY = "ready"
-    """On its way to the device, or there; `Job.ready` says when."""
-    LENT = "lent"
-    """A batch, or a result, refers to it."""
-    HOMING = "homing"
-    """Its readers are queued; it has to travel back to the host before it is written."""
-
-
-class Role(Enum):
-    """Who hands a slot on."""
-
-    __hash__ = object.__hash__
-
-    PREP = "prep"
-    TRANSFER = "transfer"
-    CALLER = "caller"
-    BACK = "back"
-
-
-LEGAL: dict[tuple[State, State], frozenset[Role]] = {
-    (State.FREE, State.FILLING): frozenset({Role.PREP}),
-    (State.FILLING, State.FREE): frozenset({Role.PREP}),  # the source had no more
-    (State.FILLING, State.FILLED): frozenset({Role.PREP}),
-    (State.FILLED, State.READY): frozenset({Role.PREP, Role.TRANSFER}),  # by prep where nothing travels
-    (State.FILLED, State.FREE): frozenset({Role.TRANSFER}),  # pinned: the copy out of it is queued
-    (State.FREE, State.READY): frozenset({Role.TRANSFER}),  # device: the copy into it is queued
-    (State.READY, State.LENT): frozenset({Role.CALLER}),
-    (State.LENT, State.FREE): frozenset({Role.CALLER}),
-    (State.LENT, State.HOMING): frozenset({Role.CALLER}),
-    (State.HOMING, State.FREE): frozenset({Role.BACK}),
-}
-"""The legal moves and who may make them. Besides, `Ring.restart` frees what a run that ended left under way."""
-
-
-@final
-class Lease:
-    """One lending of a slot: every array over the slot holds it, so its end is the end of the last of them."""
-
-    __slots__ = ("__weakref__",)
-
-
-@final
-class Lending(weakref.ref[Lease]):
-    """A reference to a lease, which is put into a queue when the lease ends.
-
-    Notes
-    -----
-    The queue's own `put` is the callback, so that no Python code runs there: Python loses the exception of a signal,
-    such as Ctrl-C, that comes within a finaliser's code, and a lease ends at each step.
-    """
-
-    __slots__ = ("slot",)
-    slot: Slot
-
-
-@final
-class Slot:
-    """Memory for one batch, and its state.
-
-    Attributes
-    ----------
-    after : Event or None
-        What must be done before the memory is written again.
-    """
-
-    __slots__ = ("_lease", "_memory", "_writer", "address", "after", "batch", "nbytes", "number", "state")
-
-    def __init__(self, number: int, allocation: Allocation) -> None:
-        self.number = number
-        self.address = allocation.address
-        self.nbytes = allocation.nbytes
-        self.state = State.FREE
-        self.after: Event | None = None
-        self.batch = -1
-        self._memory = [allocation]
-        self._lease: Lending | None = None
-        self._writer: weakref.ref[Lease] | None = None
-
-    def go(self, to: State, by: Role) -> None:
-        """Change the state; an illegal change is a fault of umarray's own and raises `PipelineError`."""
-        if by not in LEGAL.get((self.state, to), ()):
-            raise PipelineError(f"slot {self.number} cannot go from {self.state.value} to {to.value} by {by.value}")
-        self.state = to
-
-    def held(self) -> bool:
-        """Whether an array over the slot is alive, of a batch or of `prep`."""
-        return bool(self.leases())
-
-    def leases(self) -> list[Lease]:
-        """What the arrays hold that are over the slot."""
-        found = [reference() for reference in (self._lease, self._writer) if reference is not None]
-        return [lease for lease in found if lease is not None]
-
-
-@dataclass(slots=True)
-class Job:
-    """A batch under way: which item, in which slot, and when it may be read."""
-
-    index: int
-    slot: Slot
-    length: int
-    meta: Any = None
-    others: list[Any] = field(default_factory=list)
-    ready: Event | None = None
+from umarray.drivers.base import Driver, Event, Kind
+from umarray.pipeline.slots import Lease, Lending, Role, Slot, State
 
 
 @final
@@ -176,7 +54,7 @@ class Ring:
             raise
 
     def restart(self) -> None:
-        """Begin with every slot that no array refers to; no thread may be at work on the ring."""
+        """Begin with every slot that is not lent; no thread may be at work on the ring."""
         self.free = SimpleQueue()
         for slot in self.slots:
             if slot not in self.lent:
@@ -197,20 +75,17 @@ class Ring:
         slot.go(State.FREE, by)
         self.free.put(slot)
 
-    def lend(self, slot: Slot, batch: int) -> Array:
-        """The slot's bytes as an array; when it and every view of it are gone, its lending is put into `returned`."""
-        slot.go(State.LENT, Role.CALLER)
+    def lend(self, slot: Slot, batch: int) -> Lease:
+        """A lease of a batch in the slot; when all that holds it is gone, its `Lending` is put into `returned`."""
+        if slot.state is not State.LENT:
+            slot.go(State.LENT, Role.CALLER)
+            self.lent.add(slot)
+        slot.unread -= 1
         lease = Lease()
-        slot.batch = batch
-        slot._lease = Lending(lease, self._returned.put)
-        slot._lease.slot = slot
-        self.lent.add(slot)
-        try:
-            return self._driver.as_array(slot.address, slot.nbytes, lease, self._device)
-        except BaseException:
-            self.take_back(slot)  # the traceback keeps the lease
-            self.put(slot, Role.CALLER, slot.after)
-            raise
+        lending = Lending(lease, self._returned.put)
+        lending.slot, lending.batch = slot, batch
+        slot.lendings.add(lending)
+        return lease
 
     def writer(self, slot: Slot) -> Lease:
         """What the arrays hold that `prep` writes the slot by; they outlive the ring as a batch's do."""
@@ -218,10 +93,29 @@ class Ring:
         slot._writer = weakref.ref(lease)
         return lease
 
-    def take_back(self, slot: Slot) -> None:
-        """Enter that no array refers to the slot any more; it is still `State.LENT`."""
+    def withdraw(self, slot: Slot, lease: Lease) -> None:
+        """Undo a lending of which nobody has an array, though a traceback may hold the lease."""
+        slot.lendings = {lending for lending in slot.lendings if lending() is not lease}
+        slot.unread += 1
+
+    def forget_unread(self) -> list[Slot]:
+        """No batch will be lent that was not yet; returns the slots that are read with that, still `State.LENT`."""
+        for slot in self.slots:
+            slot.unread = 0
+        read = [slot for slot in self.lent if not slot.lendings]
+        self.lent.difference_update(read)
+        return read
+
+    def take_back(self, lending: Lending) -> bool:
+        """Enter that no array holds a lease any more; whether the whole slot is read, being still `State.LENT`."""
+        slot = lending.slot
+        if lending not in slot.lendings:  # withdrawn
+            return False
+        slot.lendings.remove(lending)
+        if slot.lendings or slot.unread:
+            return False
         self.lent.discard(slot)
-        slot._lease = None
+        return True
 
     def _orphaned(self, slot: Slot) -> None:
         # May run inside the garbage collector, under any lock: so no driver call here, and no Python lock.

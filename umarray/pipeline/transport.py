@@ -1,31 +1,35 @@
-"""Transports: how a batch reaches the device, one class each.
+"""Transports: how a batch reaches the device, one small class each behind this protocol.
 
 | transport | a slot is | to the device | before preparation writes again |
 |---|---|---|---|
 | host | ordinary memory | nothing moves | the last reader is done |
+| direct | managed memory of a device that shares the host's | nothing moves | the last reader is done |
+| bus | host memory that the device reads over the bus | nothing moves | the last reader is done |
 | staged | pinned memory, and its batch a second slot of device memory | a copy | the copy out of it is done |
-| managed | managed memory | a prefetch | compute done, then a prefetch back to the host is done |
+| managed | managed memory | a prefetch | compute is done, then the pages are home, without their bytes if possible |
 
-The transfer thread calls `move`, the back thread `bring_home`, each inside a stream of its own; the thread that
-iterates calls `release`. None of these allocates.
+What a program observes is the same in all. A slot holds one batch, or several small ones side by side, which then
+travel as one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Protocol
 
-from umarray import events
-from umarray.drivers.base import Driver, Event, Kind, Outcome
-from umarray.pipeline.layout import Layout
-from umarray.pipeline.report import Clock
-from umarray.pipeline.ring import Job, Ring, Role, Slot, State
-from umarray.places import HOST, Device, Place
+from umarray.drivers.base import Event
+from umarray.pipeline.ring import Ring
+from umarray.pipeline.slots import Job, Slot
 
 
 class Transport(Protocol):
-    """What a pipeline asks of a transport."""
+    """What a pipeline asks of a transport.
+
+    Notes
+    -----
+    `move` is called by one thread at a time, in the order of the batches; `release` by the thread that iterates;
+    `bring_home` by one thread. None of these allocates. Streams are named in each call, never the current one.
+    """
 
     @property
     def name(self) -> str: ...
@@ -41,11 +45,15 @@ class Transport(Protocol):
 
     @property
     def stream(self) -> int | None:
-        """The transfer thread's stream; None where nothing travels."""
+        """What travels to the device travels on it; None where nothing does."""
 
     @property
     def back_stream(self) -> int | None:
-        """The back thread's stream; None where nothing travels back."""
+        """What travels back travels on it; None where nothing does."""
+
+    @property
+    def keeps_caller(self) -> bool:
+        """Whether `move` and `bring_home` may keep their caller for long, and so need threads of their own."""
 
     @property
     def bytes_moved(self) -> int:
@@ -55,7 +63,7 @@ class Transport(Protocol):
         """Queue the way to the device of a job whose slot is filled; False where the pipeline stops first."""
 
     def release(self, slot: Slot, read: Event) -> bool:
-        """Every reader of a batch's slot was queued before the event; True where `bring_home` must follow."""
+        """Every reader of a slot's batches was queued before the event; True where `bring_home` must follow."""
 
     def bring_home(self, slot: Slot) -> None:
         """Queue the way back to the host of a slot."""
@@ -64,162 +72,7 @@ class Transport(Protocol):
         """Give streams and slots back. The caller has waited for the device."""
 
 
-class HostTransport:
-    """No device: a batch is read where it was written."""
-
-    name = "host"
-    stream = None
-    back_stream = None
-    bytes_moved = 0
-
-    def __init__(self, driver: Driver, device: int, layout: Layout, count: int, returned: SimpleQueue[Any]) -> None:
-        self.device = device
-        self.writing = self.reading = Ring(driver, Kind.HOST, layout.nbytes, count, device, returned)
-
-    def move(self, job: Job) -> bool:
-        job.slot.go(State.READY, Role.PREP)
-        return True
-
-    def release(self, slot: Slot, read: Event) -> bool:
-        self.reading.put(slot, Role.CALLER, read)
-        return False
-
-    def bring_home(self, slot: Slot) -> None:
-        raise AssertionError("nothing travels back")
-
-    def close(self) -> None:
-        self.writing.close()
-
-
-class StagedTransport:
-    """Pinned slots, copied on the transfer stream into slots of plain device memory."""
-
-    name = "staged"
-    back_stream = None
-
-    def __init__(
-        self, driver: Driver, device: int, layout: Layout, count: int, returned: SimpleQueue[Any], clock: Clock
-    ) -> None:
-        self.device = device
-        self.bytes_moved = 0
-        self._driver = driver
-        self._layout = layout
-        self._clock = clock
-        self.writing = Ring(driver, Kind.PINNED, layout.nbytes, count, device, returned)
-        try:
-            self.reading = Ring(driver, Kind.DEVICE, layout.nbytes, count, device, returned)
-            try:
-                self.stream: int = driver.create_stream(device)
-            except BaseException:
-                self.reading.close()
-                raise
-        except BaseException:
-            self.writing.close()
-            raise
-
-    def move(self, job: Job) -> bool:
-        source, target = job.slot, self.reading.take()
-        if target is None:
-            return False
-        driver, stream = self._driver, self.stream
-        if target.after is not None:
-            driver.wait(stream, target.after)
-        start = driver.record(stream, self.device, timed=True)
-        moved = 0
-        for offset, nbytes in self._layout.used(job.length):
-            driver.copy(target.address + offset, source.address + offset, nbytes, stream)
-            moved += nbytes
-        job.ready = driver.record(stream, self.device, timed=True)
-        self._clock.queued("transfer", job.index, start, job.ready)
-        self.bytes_moved += moved
-        target.go(State.READY, Role.TRANSFER)
-        job.slot = target
-        self.writing.put(source, Role.TRANSFER, job.ready)
-        if events.listeners:
-            events.emit(events.Copied(moved, HOST, Device(self.device)))
-        return True
-
-    def release(self, slot: Slot, read: Event) -> bool:
-        self.reading.put(slot, Role.CALLER, read)
-        return False
-
-    def bring_home(self, slot: Slot) -> None:
-        raise AssertionError("nothing travels back")
-
-    def close(self) -> None:
-        _all(
-            lambda: self._driver.destroy_stream(self.stream, self.device),
-            self.reading.close,
-            self.writing.close,
-        )
-
-
-class ManagedTransport:
-    """Managed slots, prefetched to the device, and home again before they are written anew."""
-
-    name = "managed"
-
-    def __init__(
-        self, driver: Driver, device: int, layout: Layout, count: int, returned: SimpleQueue[Any], clock: Clock
-    ) -> None:
-        self.device = device
-        self._driver = driver
-        self._clock = clock
-        self._moved = {"transfer": 0, "back": 0}  # one thread writes each
-        self.writing = self.reading = Ring(driver, Kind.MANAGED, layout.nbytes, count, device, returned)
-        try:
-            self.stream: int = driver.create_stream(device)
-            try:
-                self.back_stream: int = driver.create_stream(device)
-            except BaseException:
-                driver.destroy_stream(self.stream, device)
-                raise
-        except BaseException:
-            self.writing.close()
-            raise
-
-    @property
-    def bytes_moved(self) -> int:
-        return sum(self._moved.values())
-
-    def move(self, job: Job) -> bool:
-        job.ready = self._prefetch(job.slot, Device(self.device), self.stream, "transfer", job.index)
-        job.slot.after = job.ready  # for a batch that is never read
-        job.slot.go(State.READY, Role.TRANSFER)
-        return True
-
-    def release(self, slot: Slot, read: Event) -> bool:
-        slot.after = read
-        slot.go(State.HOMING, Role.CALLER)
-        return True
-
-    def bring_home(self, slot: Slot) -> None:
-        assert slot.after is not None
-        self._driver.wait(self.back_stream, slot.after)
-        home = self._prefetch(slot, HOST, self.back_stream, "back", slot.batch)
-        self.writing.put(slot, Role.BACK, home)
-
-    def _prefetch(self, slot: Slot, place: Place, stream: int, stage: str, index: int) -> Event:
-        start = self._driver.record(stream, self.device, timed=True)
-        outcome = self._driver.prefetch(slot.address, slot.nbytes, place, stream)
-        end = self._driver.record(stream, self.device, timed=True)
-        self._clock.queued(stage, index, start, end)
-        asked = outcome is Outcome.ASKED
-        if asked:
-            self._moved[stage] += slot.nbytes
-        if events.listeners:
-            events.emit(events.Prefetched(slot.address, slot.nbytes, place, asked))
-        return end
-
-    def close(self) -> None:
-        _all(
-            lambda: self._driver.destroy_stream(self.back_stream, self.device),
-            lambda: self._driver.destroy_stream(self.stream, self.device),
-            self.writing.close,
-        )
-
-
-def _all(*steps: Callable[[], None]) -> None:
+def take_all(*steps: Callable[[], None]) -> None:
     """Take every step, also after one that fails; then raise the first failure."""
     failure: BaseException | None = None
     for step in steps:

@@ -8,6 +8,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from umarray.lines import called
+
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -20,7 +22,7 @@ class Line:
     registry: dict[Any, Any] | None
 
     def __str__(self) -> str:
-        return f"{self.filename}:{self.number}"
+        return called(f"{self.filename}:{self.number}")
 
     def warn(self, message: str, category: type[Warning]) -> None:
         """Warn as if this line had called `warnings.warn`."""

@@ -1,54 +1,59 @@
 """host_view: a NumPy array over an array of any mode that is safe to touch.
 
-In managed memory it is the very memory, after waiting for the device. Plain device memory is copied to a pinned shadow
-and, if written, copied back on exit. Memory of the host is the memory itself.
+Memory of the host, and managed pages that lie there, are the very memory, after waiting for the device. What lies on a
+device is copied to a pinned shadow and, if written, copied back on exit: the device's pages stay where they are and
+nothing faults. What is too large to be page-locked comes home instead (see `ways`).
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterable
-from time import perf_counter
 from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from umarray import events, settings
+from umarray import settings
+from umarray.calibration import current
 from umarray.drivers import get_driver
-from umarray.drivers.base import Array, Driver, Kind
-from umarray.drivers.streams import as_stream
+from umarray.drivers.base import Driver, Kind
 from umarray.errors import ClosedError, UmarrayWarning, UnusedScopeWarning
+from umarray.log import warn_once
 from umarray.places import HOST
 from umarray.residency.callers import calling_line
-from umarray.residency.prefetching import Job, issue
+from umarray.residency.prefetching import Job, send
 from umarray.residency.shadow import HostArray, Shadow, laid_over, sealed
-from umarray.residency.spans import layout_of, lifted, spans_of
-from umarray.residency.state import state_of
+from umarray.residency.spans import arrays_in, spans_of
+from umarray.residency.staging import staged
+from umarray.residency.state import State, state_of
+from umarray.residency.streams import Lane
 from umarray.residency.tally import Tally
+from umarray.residency.telling import tell_begin, tell_end
+from umarray.residency.waits import Waits, given_streams
+from umarray.residency.ways import Part, Way, choose, contiguous, look, note_used, on_device_as_told, part_of, rebuilt
 
 _MODES = ("r", "w", "r+")
-_PAYS_FROM = 256 << 10
-"""Bytes from which on a prefetch home beats faulting: a call costs about 70 us, the faults of 341 KiB 120 us (H200)."""
 _POISON = 0xDB
 
-_log = logging.getLogger("umarray")
 
-
-class host_view:
+class host_view(Waits):
     """A `with` block in which an array is a NumPy array, safe to touch.
 
     Parameters
     ----------
-    x : array
-        A CuPy, NumPy or torch array, a view of any kind.
+    x : array, or dict, list or tuple of them
+        CuPy, NumPy or torch arrays, views of any kind. Of a nest, the block gets a nest of the same shape; several
+        arrays in one view are waited for together.
     mode : "r", "w" or "r+"
-        "r" (the default) is read-only. "w" means that every element is written: what was there need not be brought, and
-        an element not written has no defined value. "r+" reads and writes.
+        "r" (the default) is read-only. "w" means that every element is written: what was there is not brought, and an
+        element not written has no defined value. "r+" reads and writes.
     streams : stream or iterable of streams, optional
         Those on which work on `x` was queued. Without them the whole device is waited for, since launches cannot be
         seen; an empty list means that nothing is queued.
+    wait : bool
+        False: all work on `x`, before and after, is on the stream that is current here, or ordered with it. Then
+        nothing else is waited for, and on exit copies are queued on that stream and the host goes on.
 
     Attributes
     ----------
@@ -62,80 +67,106 @@ class host_view:
         array or to one whose elements share memory (a broadcast).
     ClosedError
         Entered a second time.
+    OutOfMemory
+        No pinned memory is left for a copy of plain device memory.
 
     Notes
     -----
     Queue no device work on `x` while the block is open. Work queued after it, on any stream, sees what was written:
     also when the block raises. Only the elements of `x` are written, never the bytes between them. With
     `UMARRAY_DEBUG=1` a "w" view is filled with a pattern (NaN for floats) first, which shows elements not written.
-    After the block the NumPy array is read-only, and in `explicit` mode no longer tied to `x`; slices of it that were
-    made in the block stay writable, and what they write then is undefined: drop them.
+    After the block the NumPy array is read-only, and may no longer be tied to `x`; slices of it that were made in the
+    block stay writable, and what they write then is undefined: drop them.
+
+    Managed pages on the host are the very memory. Those on a device are copied through pinned memory and stay where
+    they are: "r" brings what is read, "w" moves no stale byte, and the next kernel faults on nothing. Over 256 MiB, or
+    where calibration says so, pages come home instead. `print(view)` says which way was taken, and why.
 
     Examples
     --------
     >>> import numpy as np, umarray as um
-    >>> x = np.arange(4.0)
+    >>> x, y = np.arange(4.0), np.zeros(2)
     >>> with um.host_view(x, "r+") as h:
     ...     h[0] = 7
     >>> float(x[0])
     7.0
+    >>> with um.host_view((x, y), "w") as (first, second):
+    ...     first[...], second[...] = 1, 2
     """
 
     _phase = "broken"
+    _serial = 0
 
-    def __init__(self, x: Array, mode: str = "r", streams: Any = None) -> None:
+    def __init__(self, x: Any, mode: str = "r", streams: Any = None, *, wait: bool = True) -> None:
         if not isinstance(mode, str) or mode not in _MODES:
             raise (ValueError if isinstance(mode, str) else TypeError)(
                 f'unknown mode {mode!r} of a host view: give "r", "w" or "r+"'
             )
-        x = lifted(x)
-        self._x, self._mode = x, mode
-        self._layout = layout_of(x)
+        self._nest, self._mode = x, mode
+        self._parts = [part_of(one) for one in arrays_in(x)]
+        if not self._parts:
+            raise TypeError(f"there is no array in {x!r}: a host view needs one at least")
         if isinstance(streams, Iterable) and not hasattr(streams, "ptr"):
             streams = list(streams)
         self._given = streams  # kept alive until they were waited for
-        self._streams = None if streams is None else _streams(streams)
-        if self._layout.dtype is None:
+        if not isinstance(wait, bool):
+            raise TypeError(f"wait must be True or False, not {wait!r}")
+        super().__init__(None if streams is None else given_streams(streams))
+        self._wait = wait
+        self._shadows: list[Shadow] = []
+        for part in self._parts:
+            self._check(part)
+        self.tally = Tally()
+        self._line = calling_line()
+        self._late = False  # the device is waited for on exit
+        self._phase = "new"
+
+    def _check(self, part: Part) -> None:
+        x, mode, layout = part.x, self._mode, part.layout
+        if layout.dtype is None:
             raise TypeError(f"NumPy has no type {x.dtype}: convert the array first")
         if mode != "r":
             if isinstance(x, np.ndarray) and not x.flags.writeable:
                 raise ValueError(f'a host view "{mode}" of a read-only array cannot be written: give "r", or a copy')
-            if self._layout.overlaps_itself:
+            if not contiguous(x) and layout.overlaps_itself:
                 raise ValueError(f'elements of this array share memory, so a host view "{mode}" would be ambiguous')
-        self.waits, self.waited = 0, 0.0
-        self.tally = Tally()
-        self._line = calling_line()
-        self._shadow: Shadow | None = None
-        self._array: HostArray | None = None
-        self._phase = "new"
 
-    def __enter__(self) -> HostArray:
+    def __enter__(self) -> Any:
         if self._phase != "new":
             raise ClosedError("this host view was entered before; make a new one for each with block")
         self._phase = "entering"
         try:
-            array = self._open()
-            if self._mode == "w" and settings.text("UMARRAY_DEBUG") is not None:
-                _poison(array)
-            if self._mode == "r":
-                array = sealed(array)
+            arrays = [part.x for part in self._parts]
+            self._serial = tell_begin("host_view", self._line, arrays, label=self._mode, place=HOST)
+            self._open()
+            poisoned = self._mode == "w" and settings.text("UMARRAY_DEBUG") is not None
+            for part in self._parts:
+                assert part.array is not None
+                if poisoned:
+                    _poison(part.array)
+                if self._mode == "r":
+                    part.array = sealed(part.array)
+            given = rebuilt(self._nest, (part.array for part in self._parts if part.array is not None))
         except BaseException:
             self._close()
             raise
-        self._array, self._phase = array, "open"
-        return array
+        self._phase = "open"
+        return given
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._phase != "open" or self._array is None:
+        if self._phase != "open":
             raise ClosedError(f"this host view is not open: it is {self._phase}")
         try:
-            self._array.flags.writeable = False
-            if self._shadow is not None and self._mode != "r":
-                self._write_back(self._shadow)
-        except Exception:
+            for part in self._parts:
+                if part.array is not None:
+                    part.array.flags.writeable = False
+            if self._mode != "r":
+                self._write_back()
+        except Exception as failure:
             if error is None:
                 raise
-            _log.exception("a host view could not be written back; the exception of its block goes on")
+            where = str(self._line)
+            warn_once("what was written in the host view of %s is lost", where, error=failure, about=where)
         finally:
             self._close()
 
@@ -143,7 +174,7 @@ class host_view:
         if sys is None or sys.is_finalizing():
             return
         if self._phase == "open" and self._mode != "r":  # a finaliser may not wait for a device: tell what is lost
-            kept = "where it was written" if self._shadow is None else "lost"
+            kept = "lost" if self._shadows else "where it was written"
             text = f"this host view, made at {self._line}, was never left; what it holds is {kept}: use a with block"
             self._line.warn(text, UmarrayWarning)
         elif self._phase == "new":
@@ -153,82 +184,111 @@ class host_view:
     def __reduce__(self) -> NoReturn:  # a copy of an open one would write back a second time
         raise TypeError("a host view cannot be copied or pickled: make a new one, or copy the NumPy array")
 
+    def __str__(self) -> str:
+        lines = [str(part) for part in self._parts if part.why]
+        return "\n".join([f'host view "{self._mode}", {self._phase}: {self.waits} waits', *(f"  {x}" for x in lines)])
+
     def _close(self) -> None:
-        self._phase, self._x, self._array, self._shadow, self._given = "closed", None, None, None, None
+        tell_end(self._serial, "host_view")
+        for part in self._parts:  # what it says of them stays
+            part.x = part.array = None
+        self._phase, self._nest, self._given, self._shadows = "closed", None, None, []
 
-    def _open(self) -> HostArray:
-        driver, layout = get_driver(), self._layout
-        if layout.size == 0:
-            return np.empty(layout.shape, layout.dtype)
-        found = driver.find(layout.range[0])
-        kind = found.kind if found is not None else Kind.HOST if layout.device is None else Kind.DEVICE
-        if driver.device_count():
-            self._wait_for_device(driver)  # ordinary memory too: a runtime may not know pinned memory for what it is
-            if kind is Kind.MANAGED:
-                self._bring_home(driver)
-            elif kind is Kind.DEVICE:
-                return self._fetch(driver)
-        if isinstance(self._x, np.ndarray):
-            return self._x.view(np.ndarray)
-        return laid_over(layout, layout.range[0], self._x)
+    # Opening
 
-    def _fetch(self, driver: Driver) -> HostArray:
-        state = state_of(driver)
-        lane = state.streams.lane(self._device(driver))
-        self._shadow = Shadow(driver, self._x, self._layout, lane, state.pinned)
-        if self._mode != "w":
-            self._shadow.fetch()
-            self._wait_for(driver, lane.stream, lane.device, "a host view waits for its copy")
-        return self._shadow.array
-
-    def _write_back(self, shadow: Shadow) -> None:
-        """Copy the elements back and wait for it: work queued afterwards, on any stream, must see them."""
-        shadow.write_back()
-        lane = shadow.lane
-        self._wait_for(get_driver(), lane.stream, lane.device, "a host view waits for its contents to be copied back")
-
-    def _bring_home(self, driver: Driver) -> None:
-        """Ask the pages to come home, and wait until they have, where that beats faulting them in."""
-        spans = spans_of([self._x], driver.find, driver.page_size)
-        device = self._device(driver)
-        traits = driver.traits(device)
-        if spans.nbytes < _PAYS_FROM or not traits.prefetch or traits.unified:
+    def _open(self) -> None:
+        driver = get_driver()
+        filled = [part for part in self._parts if part.start < part.stop]
+        for part in self._parts:
+            if part.start == part.stop:
+                part.array = np.empty(part.layout.shape, part.layout.dtype)
+        if not filled:
             return
         state = state_of(driver)
-        lane = state.streams.lane(device)
-        issue(Job(state, spans, HOST, lane.stream, lane.device, True, self.tally, []))
-        if self.tally.asked:
-            self._wait_for(driver, lane.stream, lane.device, "a host view waits for pages to come home")
+        for part in filled:
+            look(part, state)
+        if driver.device_count():
+            if not self._wait and self._streams is None:
+                devices = self._devices(driver)
+                self._streams = [(driver.current_stream(device), device) for device in devices]
+            self._late = self._mode == "w" and all(_stays(part) for part in filled)
+            if not self._late:
+                self._wait_for_devices(
+                    driver, self._devices(driver)
+                )  # ordinary memory too: a runtime may not know pinned memory as that
+        for part in filled:
+            part.way, part.why = choose(part, self._mode, state, self._device(part, driver))
+        lanes = [(part, self._lane(part, state)) for part in filled if part.way is Way.STAGED]
+        self._shadows = staged(lanes, state, self._serial)
+        if self._late and any(part.way is not Way.STAGED for part in filled):
+            self._late = False
+            self._wait_for_devices(driver, self._devices(driver))
+        self._fetch(driver)
+        self._bring_home([part for part in filled if part.way is Way.MANAGED], state)
+        for part in filled:
+            if part.array is None:
+                own = isinstance(part.x, np.ndarray)
+                part.array = part.x.view(np.ndarray) if own else laid_over(part.layout, part.start, part.x)
+            if part.pages:
+                note_used([part], state, self._device(part, driver))
 
-    def _device(self, driver: Driver) -> int:
-        return driver.current_device() if self._layout.device is None else self._layout.device
+    def _lane(self, part: Part, state: State) -> Lane:
+        """The stream on which a part is copied."""
+        device = self._device(part, state.driver)
+        return state.streams.lane(device) if self._wait else Lane(state.driver.current_stream(device), device)
 
-    def _wait_for_device(self, driver: Driver) -> None:
-        """Wait for the streams told, else for the array's device and the current one."""
-        if self._streams is not None:
-            for stream, device in self._streams:
-                device = self._device(driver) if device is None else device
-                self._wait_for(driver, stream, device, "a host view waits for a stream")
-        else:
-            for device in dict.fromkeys((self._device(driver), driver.current_device())):
-                state_of(driver).streams.settle(device)
-                self._wait_for(driver, None, device, "a host view waits for the whole device")
+    def _fetch(self, driver: Driver) -> None:
+        if self._mode == "w":
+            return
+        for shadow in self._shadows:
+            shadow.fetch()
+        for lane in dict.fromkeys(shadow.lane for shadow in self._shadows):
+            self._wait_for(driver, lane.stream, lane.device, "a host view waits for its copy")
 
-    def _wait_for(self, driver: Driver, stream: int | None, device: int, reason: str) -> None:
-        start = perf_counter()
-        driver.synchronize(stream, device)
-        seconds = perf_counter() - start
-        self.waits += 1
-        self.waited += seconds
-        if events.listeners:
-            events.emit(events.Waited(seconds, reason))
+    def _write_back(self) -> None:
+        """Copy the elements back, and wait for it: work queued afterwards, on any stream, must see them."""
+        driver, shadows = get_driver(), self._shadows
+        if shadows and self._late and self._wait:
+            self._wait_for_devices(driver, self._devices(driver))  # whoever still reads what is overwritten now
+        for shadow in shadows:
+            shadow.write_back()
+            if not self._wait:
+                shadow.leave()
+        for lane in dict.fromkeys(shadow.lane for shadow in shadows) if self._wait else ():
+            self._wait_for(driver, lane.stream, lane.device, "a host view waits for its contents to be copied back")
+
+    def _bring_home(self, parts: list[Part], state: State) -> None:
+        """Ask pages to come home, and wait until they have, where that beats faulting them in."""
+        driver = state.driver
+        for device in dict.fromkeys(self._device(part, driver) for part in parts):
+            mine = [part for part in parts if self._device(part, driver) == device]
+            spans = spans_of([part.x for part in mine], driver.find, driver.page_size)
+            costs, traits = current(device), driver.traits(device)
+            ahead = costs.prefetch_back(spans.nbytes) if costs.prefetch_back else 0.0
+            renewed = self._mode == "w" and traits.renew and all(part.gapless for part in mine)
+            faults = costs.demand_back is not None and costs.demand_back(spans.nbytes) < ahead
+            if not traits.prefetch or (faults and not renewed):
+                continue
+            lane = state.streams.lane(device)
+            job = Job(state, spans, HOST, lane.stream, lane.device, True, self.tally, [], self._serial)
+            if renewed:
+                send(job, [], spans.inward())
+            else:
+                send(job, spans.outward())
+            if self.tally.asked:
+                self._wait_for(driver, lane.stream, lane.device, "a host view waits for pages to come home")
+
+    def _devices(self, driver: Driver) -> list[int]:
+        """The arrays' devices, and the current one."""
+        return list(dict.fromkeys((*(self._device(part, driver) for part in self._parts), driver.current_device())))
+
+    def _device(self, part: Part, driver: Driver) -> int:
+        return driver.current_device() if part.layout.device is None else part.layout.device
 
 
-def _streams(streams: Any) -> list[tuple[int, int | None]]:
-    """Handles and devices of one stream or of several."""
-    if isinstance(streams, Iterable) and not hasattr(streams, "ptr"):
-        return [as_stream(one) for one in streams]
-    return [as_stream(streams)]
+def _stays(part: Part) -> bool:
+    """Whether an array that is to be overwritten lies on a device for sure, so that its shadow can be made at once."""
+    return part.kind is Kind.DEVICE or (part.kind is Kind.MANAGED and on_device_as_told(part))
 
 
 def _poison(array: HostArray) -> None:

@@ -11,22 +11,23 @@ All changes are made in turns (turns.py), which is what keeps two threads' drive
 from __future__ import annotations
 
 import itertools
-import logging
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from umarray import events
 from umarray.drivers.base import Advice, Attribute, Driver, Outcome
 from umarray.errors import DriverError
+from umarray.log import warn_once
 from umarray.places import Device, Place
 from umarray.residency.spans import Range
 from umarray.residency.tally import Tally
 from umarray.residency.turns import Turns
 
-_log = logging.getLogger("umarray")
 Value: TypeAlias = Place | bool
 """What one kind of advice says of a page: a place for the preferred location, True, or False for nothing."""
 
@@ -52,8 +53,7 @@ class Standing:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(NamedTuple):  # one is made for each range of a scope, of which there may be thousands
     start: int
     stop: int
     before: Value | None  # None: could not be read
@@ -62,6 +62,13 @@ class _Run:
     @property
     def value(self) -> Value | None:
         return self.stack[-1][1] if self.stack else self.before
+
+    def with_stack(self, stack: tuple[tuple[int, Value], ...]) -> _Run:
+        """The same pages with other askers."""
+        return _Run(self.start, self.stop, self.before, stack)
+
+
+_start, _stop = attrgetter("start"), attrgetter("stop")
 
 
 @dataclass(slots=True)
@@ -100,8 +107,7 @@ class Ledger:
         def carry_out() -> None:
             try:
                 for topic, value in wanted:
-                    for start, stop in ranges:
-                        self._push(request, topic, start, stop, value)
+                    self._push(request, topic, ranges, value)
             except BaseException as error:
                 request.error = error
                 self._pop(request)
@@ -149,25 +155,43 @@ class Ledger:
 
     # Only in a turn, from here on
 
-    def _push(self, request: _Request, topic: Topic, start: int, stop: int, value: Value) -> None:
-        """Put `value` on the stacks of a range, after telling the driver where that changes what is said."""
-        pieces = list(self._pieces(topic, start, stop))
-        accepted: set[int] = set()
+    def _push(self, request: _Request, topic: Topic, ranges: list[Range], value: Value) -> None:
+        """Put `value` on the stacks of ranges, after telling the driver where that changes what is said."""
         self._topics.setdefault(request.token, []).append(topic)
+        runs = list(self._runs.get(topic, ()))
+        try:
+            for start, stop in ranges:
+                self._push_one(request, topic, runs, start, stop, value)
+        finally:
+            self._runs[topic] = runs
+
+    def _push_one(self, request: _Request, topic: Topic, runs: list[_Run], start: int, stop: int, value: Value) -> None:
+        """`_push` for one range, into `runs`, of which only those that it meets are looked at."""
+        if start >= stop:
+            return
+        first = bisect_right(runs, start, key=_stop)
+        last = bisect_left(runs, stop, first, key=_start)
+        met = runs[first:last]
+        pieces = list(self._pieces(topic, met, start, stop))
+        pushed: list[_Run] = []
+        entry = (request.token, value)
         try:
             for changing, group in itertools.groupby(pieces, key=lambda piece: piece.value != value):
                 batch = list(group)
-                if changing and not self._call(request, topic, batch[0].start, batch[-1].stop, batch[0].value, value):
+                low, high = batch[0].start, batch[-1].stop
+                if changing and not self._call(request, topic, low, high, batch[0].value, value):
                     request.tally.unsupported += 1
+                    pushed += batch
                 else:
-                    accepted.update(piece.start for piece in batch)
                     request.tally.asked += 1
-                    request.tally.bytes += batch[-1].stop - batch[0].start
+                    request.tally.bytes += high - low
+                    pushed += [one.with_stack((*one.stack, entry)) for one in batch]
         finally:
-            entry = (request.token, value)
-            pushed = (replace(one, stack=(*one.stack, entry)) if one.start in accepted else one for one in pieces)
-            outside = (cut for run in self._runs.get(topic, ()) for cut in _without(run, start, stop))
-            self._runs[topic] = _joined([*outside, *(one for one in pushed if one.stack)])
+            pushed += pieces[len(pushed) :]  # those that an exception left out
+            outside = [cut for run in met for cut in _without(run, start, stop)]
+            left, right = runs[first - 1 : first] if first else [], runs[last : last + 1]  # they may say the same
+            joined = _joined([*left, *outside, *(one for one in pushed if one.stack), *right])
+            runs[first - len(left) : last + len(right)] = joined
 
     def _pop(self, request: _Request) -> None:
         """Take the token's values away, newest topic first, and tell the driver where that changes what is said."""
@@ -176,7 +200,7 @@ class Ledger:
             changes: list[tuple[_Run, Value, bool]] = []
             for run in self._runs[topic]:
                 stack = tuple(entry for entry in run.stack if entry[0] != request.token)
-                after = replace(run, stack=stack)
+                after = run if len(stack) == len(run.stack) else run.with_stack(stack)
                 if stack:
                     left.append(after)
                 known = after.value is not None
@@ -189,15 +213,15 @@ class Ledger:
                 if not (done and known):
                     request.tally.not_restored += 1
 
-    def _pieces(self, topic: Topic, start: int, stop: int) -> Iterator[_Run]:
+    def _pieces(self, topic: Topic, met: list[_Run], start: int, stop: int) -> Iterator[_Run]:
         """The runs of a range, cut to it, and new ones with what the runtime says where there are none."""
         at = start
-        for run in self._runs.get(topic, ()):
+        for run in met:
             first, last = max(run.start, start), min(run.stop, stop)
             if first < last:
                 if at < first:
                     yield _Run(at, first, self._before(topic, at, first))
-                yield replace(run, start=first, stop=last)
+                yield run._replace(start=first, stop=last)
                 at = last
         if at < stop:
             yield _Run(at, stop, self._before(topic, at, stop))
@@ -234,17 +258,17 @@ class Ledger:
     def _try(self, request: _Request, topic: Topic, start: int, stop: int, old: Value | None, value: Value) -> bool:
         try:
             return self._call(request, topic, start, stop, old, value)
-        except Exception:
-            _log.warning("advice could not be restored on %d bytes at %#x", stop - start, start, exc_info=True)
+        except Exception as error:
+            warn_once("advice could not be restored on leaving a scope (%d bytes)", stop - start, error=error)
             return False
 
 
 def _without(run: _Run, start: int, stop: int) -> Iterator[_Run]:
     """The parts of a run that lie outside a range."""
     if run.start < start:
-        yield replace(run, stop=min(run.stop, start))
+        yield run._replace(stop=min(run.stop, start))
     if run.stop > stop:
-        yield replace(run, start=max(run.start, stop))
+        yield run._replace(start=max(run.start, stop))
 
 
 def _joined(runs: list[_Run]) -> list[_Run]:
@@ -253,7 +277,7 @@ def _joined(runs: list[_Run]) -> list[_Run]:
     for run in sorted(runs, key=lambda run: run.start):
         last = joined[-1] if joined else None
         if last is not None and (last.stop, last.before, last.stack) == (run.start, run.before, run.stack):
-            joined[-1] = replace(last, stop=run.stop)
+            joined[-1] = last._replace(stop=run.stop)
         else:
             joined.append(run)
     return joined

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from umarray import html
 from umarray.drivers import get_driver
 from umarray.drivers.base import Array, Attribute, Driver
 from umarray.errors import DriverError
@@ -18,7 +19,7 @@ from umarray.sizes import format_size
 
 
 @dataclass(frozen=True, slots=True)
-class Residency:
+class Residency(html.Shown):
     """What is known of an array's memory."""
 
     kind: str
@@ -35,12 +36,25 @@ class Residency:
     """What open scopes keep on its pages. Advice set by others is not seen here."""
 
     def __str__(self) -> str:
-        said = [f"{one.advice}{'' if one.place is None else f' {one.place}'}" for one in self.advice]
-        asked = "no one place" if self.last_asked is None else str(self.last_asked)
         return (
-            f"{self.kind} memory, {format_size(self.nbytes)}; last asked to be at: {asked} "
-            f"({self.source}); advice standing: {', '.join(said) or 'none'}"
+            f"{self.kind} memory, {format_size(self.nbytes)}; last asked to be at: {self._asked()} "
+            f"({self.source}); advice standing: {self._said()}"
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("last asked to be at", self._asked()),
+            ("who says so", self.source),
+            ("advice standing", self._said()),
+        ]
+        return html.page(f"{self.kind} memory, {format_size(self.nbytes)}", html.pairs(rows))
+
+    def _asked(self) -> str:
+        return "no one place" if self.last_asked is None else str(self.last_asked)
+
+    def _said(self) -> str:
+        said = [f"{one.advice}{'' if one.place is None else f' {one.place}'}" for one in self.advice]
+        return ", ".join(said) or "none"
 
 
 def residency(x: Array) -> Residency:

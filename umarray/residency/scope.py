@@ -18,6 +18,7 @@ from umarray.residency.callers import Line, calling_line
 from umarray.residency.spans import Spans, arrays_in, spans_of
 from umarray.residency.state import State, state_of
 from umarray.residency.tally import Tally
+from umarray.residency.telling import tell_begin, tell_end
 from umarray.sizes import format_size
 
 _SPARSE = 1 << 20  # bytes that no element of a view touches, from which on a scope warns if they are 3 in 4
@@ -35,12 +36,14 @@ class Scope:
     """
 
     _phase = "broken"  # until a constructor has checked everything
+    _serial = 0  # of its records; 0 where nobody listened at its beginning
 
-    def __init__(self, arrays: tuple[Any, ...], places: Iterable[Place]) -> None:
+    def __init__(self, arrays: tuple[Any, ...], places: Iterable[Place], *, found: list[Array] | None = None) -> None:
+        """`found`: the arrays of the nests, where somebody collected them already."""
         if not arrays:
             raise TypeError(f"{self._name} needs at least one array, or a dict, list or tuple of arrays")
         self._line = calling_line()
-        self._arrays: list[Array] = arrays_in(*arrays)
+        self._arrays: list[Array] = arrays_in(*arrays) if found is None else found
         self.tally = Tally()
         driver = get_driver()
         for place in places:
@@ -55,9 +58,11 @@ class Scope:
         self._phase = "entering"
         try:
             state = state_of(get_driver())
+            self._serial = self._tell(state)
             self._begin(state, look_up(self._arrays, state.driver, self.tally, self._line))
         except BaseException:
             self._phase, self._arrays = "closed", []
+            tell_end(self._serial, self._name)
             raise
         self._phase = "open"
         return self
@@ -68,6 +73,7 @@ class Scope:
         self._phase = "closed"
         arrays, self._arrays = self._arrays, []
         self._end(arrays)
+        tell_end(self._serial, self._name)
 
     def __del__(self) -> None:
         if sys is None or sys.is_finalizing():
@@ -87,6 +93,10 @@ class Scope:
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+    def _tell(self, state: State) -> int:
+        """Tell listeners that it begins, and on what; its serial."""
+        return tell_begin(self._name, self._line, self._arrays)
 
     def _begin(self, state: State, spans: Spans) -> None:
         raise NotImplementedError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from umarray.drivers import get_driver
@@ -16,6 +17,7 @@ from umarray.residency.scope import Scope, look_up
 from umarray.residency.spans import Spans, arrays_in
 from umarray.residency.state import State, state_of
 from umarray.residency.tally import Tally
+from umarray.residency.telling import tell_begin, tell_end
 
 
 class prefetch(Scope):
@@ -72,12 +74,19 @@ class prefetch(Scope):
         super().__init__(arrays, [place for place in (self._to, self._back) if place is not None])
 
     def _begin(self, state: State, spans: Spans) -> None:
-        to = Device(state.driver.current_device()) if self._to is None else self._to
-        issue(Job(state, spans, to, *self._stream, self._wait, self.tally, self._arrays))
+        job = Job(state, spans, self._target(state), *self._stream, self._wait, self.tally, self._arrays, self._serial)
+        issue(job)
         if self._back is not None:
-            self._return = Job(state, spans, self._back, *self._stream, False, self.tally, self._arrays)
+            self._return = replace(job, to=self._back, wait=False)
         else:
             self._arrays = []  # nothing more to do with them: let them go when their owner does
+
+    def _target(self, state: State) -> Place:
+        return Device(state.driver.current_device()) if self._to is None else self._to
+
+    def _tell(self, state: State) -> int:
+        place, stream = self._target(state), self._stream[0]
+        return tell_begin(self._name, self._line, self._arrays, place=place, stream=stream)
 
     def _end(self, arrays: list[Array]) -> None:
         job, self._return = self._return, None
@@ -146,6 +155,13 @@ class advise(Scope):
         said = (one for topic, value in wishes for one in (topic.place, value))
         super().__init__(arrays, [one for one in said if isinstance(one, (Device, Host))])
 
+    def _tell(self, state: State) -> int:
+        said = (
+            f"{topic.advice.name.lower()}={value if topic.place is None else topic.place}"
+            for topic, value in self._wishes
+        )
+        return tell_begin(self._name, self._line, self._arrays, label=", ".join(said))
+
     def _begin(self, state: State, spans: Spans) -> None:
         inside = spans.inward()
         self.tally.bytes_left_out = spans.nbytes - sum(span.nbytes for span in inside)
@@ -196,8 +212,13 @@ def move(*arrays: Any, to: Any = HOST, stream: Any = "own") -> Tally:
         raise TypeError("move needs at least one array, or a dict, list or tuple of arrays")
     found, tally, state = arrays_in(*arrays), Tally(), state_of(get_driver())
     check_place(state.driver, place)
-    spans = look_up(found, state.driver, tally, calling_line())
-    issue(Job(state, spans, place, *given, True, tally, found))
+    line = calling_line()
+    spans = look_up(found, state.driver, tally, line)
+    serial = tell_begin("move", line, found, place=place, stream=given[0])
+    try:
+        issue(Job(state, spans, place, *given, True, tally, found, serial))
+    finally:
+        tell_end(serial, "move")
     return tally
 
 

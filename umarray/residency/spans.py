@@ -138,10 +138,25 @@ def arrays_in(*nests: Any) -> list[Array]:
     return found
 
 
+_known: set[type] = {np.ndarray}
+"""Types of which one was found to be an array as NumPy's and CuPy's are: the others need no look. A set of types only
+grows, by one step of a C function."""
+
+
+def _like_cupy(x: Array) -> bool:
+    """Whether the type of `x`, and not only `x`, has what tells CuPy's arrays."""
+    return all(hasattr(type(x), name) for name in ("data", "flags", "nbytes", "strides")) and hasattr(x.data, "ptr")
+
+
 def _collect(value: Any, above: tuple[int, ...], found: list[Array]) -> None:
+    if type(value) in _known:
+        found.append(value)
+        return
     if not isinstance(value, (dict, list, tuple)):
         value = lifted(value)
         layout_of(value)
+        if isinstance(value, np.ndarray) or _like_cupy(value):
+            _known.add(type(value))
         found.append(value)
         return
     if id(value) in above:
@@ -238,21 +253,36 @@ def spans_of(arrays: Iterable[Array], find: Callable[[int], Allocation | None], 
         Bytes of the driver's page.
     """
     spans = Spans(page)
+    ranges: list[Range] = []
+    first = last = end = 0  # of the allocation, which an array mostly shares with the one before it
     for x in arrays:
         spans.arrays += 1
-        layout = layout_of(x)
-        start, stop = layout.range
+        start, stop, layout = _range_of(x)
         if start == stop:
             continue
-        allocation = find(start)
-        if allocation is None or allocation.kind is not Kind.MANAGED:
-            spans.skipped += 1
-            continue
-        if not allocation.nbytes:  # somebody else's, of unknown extent: a page beyond, so that no end of it is ours
-            first = start // page * page - page
-            allocation = replace(allocation, address=first, nbytes=-(-stop // page) * page + page - first)
-        stop = min(stop, allocation.address + allocation.nbytes)
-        spans.ranges.setdefault(allocation, []).append((start, stop))
-        spans.bytes_between += max(0, stop - start - layout.touched(page))
+        if not first <= start < last:
+            allocation = find(start)
+            if allocation is None or allocation.kind is not Kind.MANAGED:
+                spans.skipped += 1
+                continue
+            first, last = allocation.address, allocation.address + allocation.nbytes
+            if first == last:  # somebody else's, of unknown extent: a page beyond, so that no end of it is ours
+                begin = start // page * page - page
+                allocation = replace(allocation, address=begin, nbytes=-(-stop // page) * page + page - begin)
+            end = allocation.address + allocation.nbytes
+            ranges = spans.ranges.setdefault(allocation, [])
+        stop = min(stop, end)
+        ranges.append((start, stop))
+        if layout is not None:
+            spans.bytes_between += max(0, stop - start - layout.touched(page))
     spans.ranges = {allocation: merge(ranges) for allocation, ranges in spans.ranges.items()}
     return spans
+
+
+def _range_of(x: Array) -> tuple[int, int, Layout | None]:
+    """The range of an array, and its layout unless it is one without gaps, as nearly all are: that takes a third."""
+    if type(x) in _known and x.flags.c_contiguous:
+        start: int = x.__array_interface__["data"][0] if isinstance(x, np.ndarray) else x.data.ptr
+        return start, start + x.nbytes, None
+    layout = layout_of(x)
+    return *layout.range, layout

@@ -1,12 +1,15 @@
-"""What this room keeps for one driver: its ledger of advice, its record of what was asked, streams, pinned memory."""
+"""What this room keeps for one driver: its ledger of advice, its records of pages, streams, pinned memory."""
 
 from __future__ import annotations
 
 import threading
+from typing import Any
 
+from umarray.calibration import Calibration
 from umarray.drivers.base import Driver
 from umarray.residency.asked import LastAsked
 from umarray.residency.ledger import Ledger
+from umarray.residency.readers import Readers
 from umarray.residency.shadow import PinnedMemory
 from umarray.residency.streams import OwnStreams
 
@@ -18,6 +21,9 @@ class State:
         self.driver = driver
         self.ledger = Ledger(driver)
         self.asked = LastAsked(driver.find)
+        self.told = LastAsked(driver.find)  # where pages were asked to be, or said to be used: `access`, host views
+        self.readers = Readers()
+        self.decided: dict[tuple[str, int], tuple[Calibration, Any]] = {}  # how a view of a mode and size goes
         self.streams = OwnStreams(driver)
         self.pinned = PinnedMemory(driver)
 

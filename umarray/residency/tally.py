@@ -38,12 +38,15 @@ class Tally:
     """Bytes that a prefetch left where they are, since the place has no room for them."""
     not_restored: int = 0
     """Ranges on which exit could not restore what stood before, since it could not be read or the call failed."""
+    bytes_renewed: int = 0
+    """Of `bytes`: pages asked for without their contents, since all of them are overwritten."""
 
     def __str__(self) -> str:
         parts = [f"{self.asked} asked ({format_size(self.bytes)})", f"{self.unsupported} unsupported"]
         if self.skipped:
             parts.append(f"{self.skipped} of {self.arrays} arrays skipped (not managed memory)")
         for name, text in (
+            ("bytes_renewed", "of it without contents"),
             ("bytes_left_out", "left out at shared pages"),
             ("bytes_between", "between the elements of sliced views"),
             ("bytes_clipped", "not prefetched for want of room"),

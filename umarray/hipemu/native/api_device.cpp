@@ -1,6 +1,7 @@
 // hipDevice*, hipGet*, errors, versions: what needs no memory and no stream.
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "abi.h"
 #include "allocations.h"
@@ -8,6 +9,7 @@
 #include "device.h"
 #include "errors.h"
 #include "faults.h"
+#include "rocm.h"
 #include "stream.h"
 
 using namespace hipemu;
@@ -46,11 +48,24 @@ HIPEMU_EXPORT hipError_t hipGetDeviceProperties(hipDeviceProp_t* properties, int
   return hipSuccess;
 }
 
+// Since ROCm 6 what the header calls hipGetDeviceProperties; the name above keeps the layout of ROCm 5.
+HIPEMU_EXPORT hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600* properties, int which) {
+  HIPEMU_CALL(hipGetDevicePropertiesR0600);
+  if (!properties) return errors::finish(hipErrorInvalidValue);
+  if (!device::valid(which)) return errors::finish(hipErrorInvalidDevice);
+  device::fill_properties(which, properties);
+  return hipSuccess;
+}
+
 HIPEMU_EXPORT hipError_t hipDeviceGetAttribute(int* value, int attribute, int which) {
   HIPEMU_CALL(hipDeviceGetAttribute);
   if (!value) return errors::finish(hipErrorInvalidValue);
   if (!device::valid(which)) return errors::finish(hipErrorInvalidDevice);
-  return errors::finish(device::attribute_value(attribute, which, value));
+  const hipError_t result = device::attribute_value(attribute, which, value);
+  if (result == hipSuccess) return errors::finish(result);
+  const char* const more = rocm::MAJOR == 5 ? "; CuPy 13 means another by it, as ROCm 4 numbered them" : "";
+  return errors::refuse(result, "ROCm " + std::to_string(rocm::MAJOR) + " answers no device attribute of number " +
+                                    std::to_string(attribute) + more);
 }
 
 HIPEMU_EXPORT hipError_t hipDeviceGetPCIBusId(char* id, int length, int which) {
@@ -128,18 +143,17 @@ HIPEMU_EXPORT hipError_t hipDeviceDisablePeerAccess(int to) {
   return errors::finish(result);
 }
 
-// 5.0.13601 reads as ROCm 5.0: what the wheel was built with.
 HIPEMU_EXPORT hipError_t hipRuntimeGetVersion(int* version) {
   HIPEMU_CALL(hipRuntimeGetVersion);
   if (!version) return errors::finish(hipErrorInvalidValue);
-  *version = 50013601;
+  *version = rocm::VERSION;
   return hipSuccess;
 }
 
 HIPEMU_EXPORT hipError_t hipDriverGetVersion(int* version) {
   HIPEMU_CALL(hipDriverGetVersion);
   if (!version) return errors::finish(hipErrorInvalidValue);
-  *version = 50013601;
+  *version = rocm::VERSION;
   return hipSuccess;
 }
 

@@ -10,6 +10,7 @@
 #include "device.h"
 #include "errors.h"
 #include "residency.h"
+#include "rocm.h"
 #include "space.h"
 #include "stream.h"
 
@@ -173,24 +174,47 @@ HIPEMU_EXPORT hipError_t hipMemRangeGetAttributes(void** data, size_t* sizes, hi
   return errors::finish(hipSuccess);
 }
 
-// A plain host pointer is an error in ROCm 5, which CuPy 13.0 to 13.3 takes for a failure of NumPy arrays: it reads as
-// "unified" (neither pinned nor device) here, and as the error with HIPEMU_STRICT. Managed memory reads as host
-// memory, as in ROCm 5.
+namespace {
+
+// What is not ours is an error in ROCm 5, which CuPy 13.0 to 13.3 takes for a failure of NumPy arrays: a plain host
+// pointer reads as "unified" (neither pinned nor device) here, and as the error with HIPEMU_STRICT. Since ROCm 6 it is
+// "unregistered".
+hipError_t describe_foreign(hipPointerAttribute_t* attributes, [[maybe_unused]] void* address) {
+#if HIPEMU_ROCM == 5
+  size_t at;
+  if (config().strict || Space::get().find(address, &at)) return hipErrorInvalidValue;
+  attributes->memoryType = hipMemoryTypeUnified;
+  attributes->hostPointer = address;
+#else
+  attributes->memoryType = hipMemoryTypeUnregistered;
+#endif
+  attributes->device = hipInvalidDeviceId;
+  return hipSuccess;
+}
+
+// Managed memory reads as host memory in ROCm 5 and has a type of its own since ROCm 6.
+hipMemoryType type_of(Kind kind) {
+  if (kind == Kind::device) return hipMemoryTypeDevice;
+#if HIPEMU_ROCM >= 6
+  if (kind == Kind::managed) return hipMemoryTypeManaged;
+#endif
+  return hipMemoryTypeHost;
+}
+
+}  // namespace
+
 HIPEMU_EXPORT hipError_t hipPointerGetAttributes(hipPointerAttribute_t* attributes, const void* pointer) {
   HIPEMU_CALL(hipPointerGetAttributes);
-  if (!attributes || !pointer) return errors::finish(hipErrorInvalidValue);
+  if (!attributes || !pointer) {
+    if (rocm::MAJOR == 5) return errors::finish(hipErrorInvalidValue);
+    return errors::finish(hipSuccess);  // as CUDA since 11, and HIP since 7.0
+  }
   std::memset(attributes, 0, sizeof *attributes);
   Allocation found;
   size_t at;
   void* address = const_cast<void*>(pointer);
-  if (!allocations::find(pointer, &found, &at)) {
-    if (config().strict || Space::get().find(pointer, &at)) return errors::finish(hipErrorInvalidValue);
-    attributes->memoryType = hipMemoryTypeUnified;
-    attributes->device = hipInvalidDeviceId;
-    attributes->hostPointer = address;
-    return errors::finish(hipSuccess);
-  }
-  attributes->memoryType = found.kind == Kind::device ? hipMemoryTypeDevice : hipMemoryTypeHost;
+  if (!allocations::find(pointer, &found, &at)) return errors::finish(describe_foreign(attributes, address));
+  attributes->memoryType = type_of(found.kind);
   attributes->device = found.device;
   attributes->devicePointer = address;
   attributes->hostPointer = found.kind == Kind::device ? nullptr : address;

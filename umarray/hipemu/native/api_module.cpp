@@ -20,6 +20,7 @@
 #include "device.h"
 #include "errors.h"
 #include "process.h"
+#include "rocm.h"
 #include "space.h"
 #include "stream.h"
 #include "worker.h"
@@ -228,8 +229,9 @@ HIPEMU_EXPORT hipError_t hipModuleLaunchKernel(hipFunction_t handle, unsigned gr
     function = found->second;
   }
   const uint64_t threads = uint64_t{block_x} * block_y * block_z;
-  if (!grid_x || !grid_y || !grid_z || !threads) return errors::finish(hipErrorInvalidConfiguration);
-  if (threads > 1024 || shared > (64u << 10)) return errors::finish(hipErrorInvalidConfiguration);
+  const hipError_t bad = rocm::MAJOR == 5 ? hipErrorInvalidConfiguration : hipErrorInvalidValue;  // renamed in 7.0
+  if (!grid_x || !grid_y || !grid_z || !threads || shared > (64u << 10)) return errors::finish(bad);
+  if (threads > 1024) return errors::finish(hipErrorInvalidConfiguration);
   if (extra) return errors::unsupported("hipModuleLaunchKernel with packed arguments");
   if (!parameters && function->kernel->count) return errors::finish(hipErrorInvalidValue);
   const StreamPtr stream = streams::resolve(stream_handle);

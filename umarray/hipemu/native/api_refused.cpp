@@ -25,6 +25,7 @@ REFUSE(hipGraphInstantiate, void**, void*, void**, char*, size_t)
 REFUSE(hipGraphLaunch, void*, hipStream_t)
 REFUSE(hipStreamBeginCapture, hipStream_t, int)
 REFUSE(hipStreamEndCapture, hipStream_t, void**)
+REFUSE(hipGraphDebugDotPrint, void*, const char*, unsigned)
 REFUSE(hipIpcCloseMemHandle, void*)
 struct hipIpcMemHandle_t {
   char reserved[64];
@@ -32,6 +33,7 @@ struct hipIpcMemHandle_t {
 REFUSE(hipIpcGetMemHandle, hipIpcMemHandle_t*, void*)
 REFUSE(hipIpcOpenMemHandle, void**, hipIpcMemHandle_t, unsigned)
 
+// Nothing is ever being captured, and these say so.
 HIPEMU_EXPORT hipError_t hipStreamIsCapturing(hipStream_t, int* status) {
   HIPEMU_CALL(hipStreamIsCapturing);
   if (!status) return errors::finish(hipErrorInvalidValue);
@@ -39,17 +41,44 @@ HIPEMU_EXPORT hipError_t hipStreamIsCapturing(hipStream_t, int* status) {
   return errors::finish(hipSuccess);
 }
 
-// C++ functions of the real library, wanted by their mangled names.
-struct hipResourceDesc;
-__attribute__((visibility("default"))) hipError_t hipCreateSurfaceObject(unsigned long long*, const hipResourceDesc*);
-hipError_t hipCreateSurfaceObject(unsigned long long*, const hipResourceDesc*) {
-  return errors::unsupported("hipCreateSurfaceObject");
+HIPEMU_EXPORT hipError_t hipStreamGetCaptureInfo(hipStream_t, int* status, unsigned long long* number) {
+  HIPEMU_CALL(hipStreamGetCaptureInfo);
+  if (!status) return errors::finish(hipErrorInvalidValue);
+  *status = 0;
+  if (number) *number = 0;
+  return errors::finish(hipSuccess);
 }
 
-// The wheel asks for the name that a pointer to `__hip_surface` gives: _Z22hipCreateSurfaceObjectPyPK15hipResourceDesc
-// and _Z23hipDestroySurfaceObjecty.
+HIPEMU_EXPORT hipError_t hipStreamGetCaptureInfo_v2(hipStream_t, int* status, unsigned long long* number, void** graph,
+                                                    const void*** dependencies, size_t* count) {
+  HIPEMU_CALL(hipStreamGetCaptureInfo_v2);
+  if (!status) return errors::finish(hipErrorInvalidValue);
+  *status = 0;
+  if (number) *number = 0;
+  if (graph) *graph = nullptr;
+  if (dependencies) *dependencies = nullptr;
+  if (count) *count = 0;
+  return errors::finish(hipSuccess);
+}
+
+// Surfaces: C++ functions in ROCm 5, wanted by the names that a pointer to `__hip_surface` gives
+// (_Z22hipCreateSurfaceObjectPyPK15hipResourceDesc, _Z23hipDestroySurfaceObjecty); plain C since ROCm 6.
+struct hipResourceDesc;
+#if HIPEMU_ROCM == 5
+__attribute__((visibility("default"))) hipError_t hipCreateSurfaceObject(unsigned long long*, const hipResourceDesc*);
+hipError_t hipCreateSurfaceObject(unsigned long long*, const hipResourceDesc*) {
+  HIPEMU_CALL(hipCreateSurfaceObject);
+  return errors::unsupported("hipCreateSurfaceObject");
+}
 __attribute__((visibility("default"))) hipError_t hipDestroySurfaceObject(unsigned long long);
-hipError_t hipDestroySurfaceObject(unsigned long long) { return errors::unsupported("hipDestroySurfaceObject"); }
+hipError_t hipDestroySurfaceObject(unsigned long long) {
+  HIPEMU_CALL(hipDestroySurfaceObject);
+  return errors::unsupported("hipDestroySurfaceObject");
+}
+#else
+REFUSE(hipCreateSurfaceObject, void**, const hipResourceDesc*)
+REFUSE(hipDestroySurfaceObject, void*)
+#endif
 
 namespace {
 
@@ -70,6 +99,18 @@ std::string readable(const char* name) {
   std::free(plain);
   if (text.size() > 160) text = text.substr(0, 160) + "...";
   return text;
+}
+
+// The sticky error of a call that means to run a kernel of the wheel's own.
+hipError_t refuse_precompiled(const void* function) {
+  std::string name = "an unknown kernel";
+  {
+    const std::lock_guard<std::mutex> held(precompiled().mutex);
+    const auto found = precompiled().names.find(function);
+    if (found != precompiled().names.end()) name = readable(found->second.c_str());
+  }
+  errors::stick(hipErrorNotSupported, "precompiled device code cannot run on a CPU: " + name);
+  return errors::finish(hipErrorNotSupported);
 }
 
 }  // namespace
@@ -95,17 +136,21 @@ HIPEMU_EXPORT hipError_t __hipPopCallConfiguration(dim3*, dim3*, size_t*, hipStr
 
 HIPEMU_EXPORT hipError_t hipLaunchKernel(const void* function, dim3, dim3, void**, size_t, hipStream_t) {
   HIPEMU_CALL(hipLaunchKernel);
-  std::string name = "an unknown kernel";
-  {
-    const std::lock_guard<std::mutex> held(precompiled().mutex);
-    const auto found = precompiled().names.find(function);
-    if (found != precompiled().names.end()) name = readable(found->second.c_str());
-  }
-  errors::stick(hipErrorNotSupported, "precompiled device code cannot run on a CPU: " + name);
-  return errors::finish(hipErrorNotSupported);
+  return refuse_precompiled(function);
 }
 
-HIPEMU_EXPORT hipError_t hipFuncGetAttributes(void*, const void*) {
+// Asked by rocPRIM before it launches.
+HIPEMU_EXPORT hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int*, const void* function, int, size_t) {
+  HIPEMU_CALL(hipOccupancyMaxActiveBlocksPerMultiprocessor);
+  return refuse_precompiled(function);
+}
+
+HIPEMU_EXPORT hipError_t hipOccupancyMaxPotentialBlockSize(int*, int*, const void* function, size_t, int) {
+  HIPEMU_CALL(hipOccupancyMaxPotentialBlockSize);
+  return refuse_precompiled(function);
+}
+
+HIPEMU_EXPORT hipError_t hipFuncGetAttributes(void*, const void* function) {
   HIPEMU_CALL(hipFuncGetAttributes);
-  return errors::unsupported("hipFuncGetAttributes");
+  return refuse_precompiled(function);
 }

@@ -12,6 +12,7 @@
 #include "calls.h"
 #include "config.h"
 #include "process.h"
+#include "rocm.h"
 #include "translate.h"
 
 using namespace hipemu;
@@ -97,7 +98,7 @@ bool build(Program* program, const std::vector<std::string>& options) {
   command.insert(command.end(), {"-include", "hipemu_device.h"});
   add_callers_flags(options, &command);
   command.push_back("-I" + folder);
-  command.insert(command.end(), {"-shared", source, "-o", object, "-Wl,-Bsymbolic", home() + "/lib/libamdhip64.so.5"});
+  command.insert(command.end(), {"-shared", source, "-o", object, "-Wl,-Bsymbolic", home() + "/lib/" + rocm::RUNTIME});
   const int status = run_command(command, &program->log);
   if (status < 0) program->log = "hipemu: the compiler " + command[0] + " could not be started\n";
   program->code = status == 0 ? read_file(object) : "";

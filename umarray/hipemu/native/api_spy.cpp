@@ -5,8 +5,10 @@
 #include "allocations.h"
 #include "calls.h"
 #include "config.h"
+#include "cost.h"
 #include "counters.h"
 #include "errors.h"
+#include "history.h"
 #include "host_view.h"
 #include "residency.h"
 #include "space.h"
@@ -54,3 +56,12 @@ HIPEMU_EXPORT size_t hipemu_where(const void* pointer, size_t bytes, int8_t* pla
   if (count <= room) residency::where(at, bytes, places);
   return count;
 }
+
+// The history of pages (history.h), and the figures of the cost model.
+HIPEMU_EXPORT void hipemu_history_start(size_t records) { history::start(records); }
+HIPEMU_EXPORT void hipemu_history_stop() { history::stop(); }
+HIPEMU_EXPORT uint64_t hipemu_history_mark() { return history::mark(); }
+HIPEMU_EXPORT uint64_t hipemu_history_read(uint64_t* cursor, void* out, size_t room, uint64_t* lost) {
+  return history::read(cursor, static_cast<history::Record*>(out), room, lost);
+}
+HIPEMU_EXPORT void hipemu_costs(double* out) { cost::figures(out); }

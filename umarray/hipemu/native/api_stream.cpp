@@ -1,4 +1,6 @@
 // hipStream*, hipEvent*, host callbacks.
+#include <algorithm>
+
 #include "abi.h"
 #include "calls.h"
 #include "device.h"
@@ -18,14 +20,22 @@ HIPEMU_EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t* handle, unsigned 
 
 HIPEMU_EXPORT hipError_t hipStreamCreate(hipStream_t* handle) { return hipStreamCreateWithFlags(handle, 0); }
 
-HIPEMU_EXPORT hipError_t hipStreamCreateWithPriority(hipStream_t* handle, unsigned flags, int) {
-  return hipStreamCreateWithFlags(handle, flags);
+// From the lowest to the highest. They are kept and told; every stream has a thread of its own, so nothing is preferred.
+constexpr int LEAST = 1, GREATEST = -1;
+
+HIPEMU_EXPORT hipError_t hipStreamCreateWithPriority(hipStream_t* handle, unsigned flags, int priority) {
+  HIPEMU_CALL(hipStreamCreateWithPriority);
+  if (!handle || (flags & ~hipStreamNonBlocking)) return errors::finish(hipErrorInvalidValue);
+  const StreamPtr stream = streams::create(device::current(), flags);
+  stream->priority = std::clamp(priority, GREATEST, LEAST);
+  *handle = streams::handle_of(stream);
+  return errors::finish(hipSuccess);
 }
 
 HIPEMU_EXPORT hipError_t hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
   HIPEMU_CALL(hipDeviceGetStreamPriorityRange);
-  if (least) *least = 0;
-  if (greatest) *greatest = 0;
+  if (least) *least = LEAST;
+  if (greatest) *greatest = GREATEST;
   return errors::finish(hipSuccess);
 }
 
@@ -73,10 +83,18 @@ HIPEMU_EXPORT hipError_t hipStreamGetFlags(hipStream_t handle, unsigned* flags) 
 
 HIPEMU_EXPORT hipError_t hipStreamGetPriority(hipStream_t handle, int* priority) {
   HIPEMU_CALL(hipStreamGetPriority);
-  if (!streams::resolve(handle)) return errors::finish(hipErrorInvalidHandle);
+  const StreamPtr stream = streams::resolve(handle);
+  if (!stream) return errors::finish(hipErrorInvalidHandle);
   if (!priority) return errors::finish(hipErrorInvalidValue);
-  *priority = 0;
+  *priority = stream->priority;
   return errors::finish(hipSuccess);
+}
+
+// The device of a stream; its callers (rocPRIM) know no error here.
+HIPEMU_EXPORT int hipGetStreamDeviceId(hipStream_t handle) {
+  HIPEMU_CALL(hipGetStreamDeviceId);
+  const StreamPtr stream = streams::resolve(handle);
+  return stream ? stream->device : hipInvalidDeviceId;
 }
 
 HIPEMU_EXPORT hipError_t hipStreamAddCallback(hipStream_t handle, hipStreamCallback_t callback, void* data,

@@ -1,4 +1,5 @@
-// The numbers of hipDeviceAttribute_t in ROCm 5, in its order. CuPy 13 asks for some of them by their ROCm 4 numbers:
+// The numbers of hipDeviceAttribute_t in ROCm 5 and 7, in their order: those from 89 and from 10017 on came after 5.0,
+// and 64, 86, 10001, 10003, 10004 have no meaning since 6. CuPy 13 asks for some of them by their ROCm 4 numbers:
 // 47 to 51 for managed memory are texture limits here, and are answered as such.
 #pragma once
 
@@ -26,11 +27,13 @@ enum Number : int {
   SharedMemPerMultiprocessor = 76, SingleToDoublePrecisionPerfRatio = 77, StreamPrioritiesSupported = 78,
   SurfaceAlignment = 79, TccDriver = 80, TextureAlignment = 81, TexturePitchAlignment = 82, TotalConstantMemory = 83,
   TotalGlobalMem = 84, UnifiedAddressing = 85, Uuid = 86, WarpSize = 87, MemoryPoolsSupported = 88,
+  VirtualMemoryManagementSupported = 89, HostRegisterSupported = 90, MemoryPoolSupportedHandleTypes = 91,
   ClockInstructionRate = 10000, Arch = 10001, MaxSharedMemoryPerMultiprocessor = 10002, GcnArch = 10003,
   GcnArchName = 10004, HdpMemFlushCntl = 10005, HdpRegFlushCntl = 10006, CooperativeMultiDeviceUnmatchedFunc = 10007,
   CooperativeMultiDeviceUnmatchedGridDim = 10008, CooperativeMultiDeviceUnmatchedBlockDim = 10009,
   CooperativeMultiDeviceUnmatchedSharedMem = 10010, IsLargeBar = 10011, AsicRevision = 10012,
   CanUseStreamWaitValue = 10013, ImageSupport = 10014, PhysicalMultiProcessorCount = 10015, FineGrainSupport = 10016,
+  WallClockRate = 10017, NumberOfXccs = 10018,
 };
 
 }  // namespace hipemu::attribute

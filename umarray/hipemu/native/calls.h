@@ -10,7 +10,8 @@
 
 namespace hipemu::calls {
 
-struct Site {
+// Exported where hiprtc is a library of its own: it registers its sites here.
+struct __attribute__((visibility("default"))) Site {
   explicit Site(const char* name);
   const char* name;
   std::atomic<uint64_t> count{0};

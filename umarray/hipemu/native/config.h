@@ -21,6 +21,6 @@ struct Config {
   std::string faults = "auto";        // host side of paging: auto, userfaultfd, mprotect
 };
 
-const Config& config();
+__attribute__((visibility("default"))) const Config& config();
 
 }  // namespace hipemu

@@ -28,7 +28,9 @@ bool valid(int device);
 int current();
 void set_current(int device);
 
+// What a device says of itself (properties.cpp).
 void fill_properties(int device, hipDeviceProp_t* properties);
+void fill_properties(int device, hipDeviceProp_tR0600* properties);
 hipError_t attribute_value(int number, int device, int* value);
 
 bool peer_enabled(int from, int to);

@@ -62,7 +62,8 @@ std::string& sticky_why() {
 }
 
 thread_local hipError_t last = hipSuccess;
-thread_local std::string unsupported_what;
+thread_local hipError_t explained = hipSuccess;
+thread_local std::string explanation;
 thread_local std::string shown;
 
 }  // namespace
@@ -76,11 +77,12 @@ const char* text(hipError_t code) {
   const auto found = table().find(code);
   const char* plain = found == table().end() ? "unknown error" : found->second.text;
   std::string why;
-  if (sticky_code.load() == code && code != hipSuccess) {
+  if (code == hipSuccess) return plain;
+  if (sticky_code.load() == code) {
     const std::lock_guard<std::mutex> held(sticky_mutex);
     why = sticky_why();
-  } else if (code == hipErrorNotSupported) {
-    why = unsupported_what;
+  } else if (code == explained) {
+    why = explanation;
   }
   if (why.empty()) return plain;
   shown = std::string(plain) + " [hipemu: " + why + "]";
@@ -90,7 +92,10 @@ const char* text(hipError_t code) {
 hipError_t finish(hipError_t code) {
   const int stuck = sticky_code.load(std::memory_order_acquire);
   if (stuck != hipSuccess) code = static_cast<hipError_t>(stuck);
-  if (code != hipSuccess) last = code;
+  if (code != hipSuccess) {
+    last = code;
+    explained = hipSuccess;
+  }
   return code;
 }
 
@@ -122,9 +127,15 @@ void clear_sticky() {
   last = hipSuccess;
 }
 
+hipError_t refuse(hipError_t code, const std::string& why) {
+  const hipError_t result = finish(code);
+  explained = code;
+  explanation = why;
+  return result;
+}
+
 hipError_t unsupported(const char* what) {
-  unsupported_what = std::string(what) + " is not emulated";
-  return finish(hipErrorNotSupported);
+  return refuse(hipErrorNotSupported, std::string(what) + " is not emulated");
 }
 
 }  // namespace hipemu::errors

@@ -24,7 +24,10 @@ void stick(hipError_t code, const std::string& why);
 hipError_t sticky();
 void clear_sticky();
 
-// hipErrorNotSupported for a call that its caller checks: not sticky, but named in the error's text.
+// An error for a call that its caller checks: not sticky, but its text says why.
+hipError_t refuse(hipError_t code, const std::string& why);
+
+// The same for what is not emulated: hipErrorNotSupported, which names it.
 hipError_t unsupported(const char* what);
 
 }  // namespace hipemu::errors

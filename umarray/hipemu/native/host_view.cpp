@@ -24,6 +24,11 @@
 namespace hipemu::host_view {
 namespace {
 
+// The system's limit on mappings of a process (vm.max_map_count, 65,530 by default): neighbouring pages that are open
+// to different places are mappings of their own.
+constexpr const char* TOO_MANY =
+    " (too many mappings: give a larger --page, make fewer or larger managed allocations, or raise vm.max_map_count)";
+
 std::mutex workers_mutex;
 std::map<int, int>& workers() {
   static auto* const by_thread = new std::map<int, int>;
@@ -37,7 +42,8 @@ int device_of_thread(int thread) {
 }
 
 [[noreturn]] void die(const char* what) {
-  std::fprintf(stderr, "hipemu: userfaultfd: %s: %s\n", what, std::strerror(errno));
+  const bool full = errno == ENOMEM;
+  std::fprintf(stderr, "hipemu: userfaultfd: %s: %s%s\n", what, std::strerror(errno), full ? TOO_MANY : "");
   std::abort();
 }
 
@@ -145,6 +151,11 @@ const char* way() { return descriptor() >= 0 ? "userfaultfd" : "mprotect"; }
 void register_worker(int device) {
   const std::lock_guard<std::mutex> held(workers_mutex);
   workers()[static_cast<int>(gettid())] = device;
+}
+
+void forget_worker() {
+  const std::lock_guard<std::mutex> held(workers_mutex);
+  workers().erase(static_cast<int>(gettid()));
 }
 
 void begin(size_t offset, size_t bytes) {

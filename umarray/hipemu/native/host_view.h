@@ -21,7 +21,9 @@ void end(size_t offset, size_t bytes);
 
 void set(size_t offset, size_t bytes, Level level);
 
-// For messages of a thread that is waiting in a fault: a worker's thread number tells which device it works for.
+// For messages of a thread that is waiting in a fault: a worker's thread number tells which device it works for. The
+// system gives numbers out again, so a worker says when it ends.
 void register_worker(int device);
+void forget_worker();
 
 }  // namespace hipemu::host_view

@@ -18,15 +18,18 @@ struct Page {
   uint8_t unused = 0;
   uint16_t copies = 0;    // bit place + 1: who holds the bytes (the home among them)
   uint16_t mapped = 0;    // bit place + 1: who reaches them without holding
+  uint16_t waiting = 0;   // bit place + 1: closed until first touched there after a prefetch (history.h)
   uint32_t open = 0;      // two bits a place: the level its view has now
 
   int home_place() const { return static_cast<int>(home) - 2; }
   bool holds(int place) const { return copies >> (place + 1) & 1; }
   bool reaches(int place) const { return mapped >> (place + 1) & 1; }
+  bool waits(int place) const { return waiting >> (place + 1) & 1; }
   bool shared() const { return (copies & (copies - 1)) != 0; }
   Level level(int place) const { return static_cast<Level>(open >> (2 * (place + 1)) & 3); }
   // The level that the view of a place should have.
   Level due(int place) const {
+    if (waits(place) && !(borrowed && place == HOST)) return host_view::closed;
     if (holds(place) || reaches(place) || (borrowed && place == HOST)) {
       return shared() && !(borrowed && place == HOST) ? host_view::readable : host_view::writable;
     }

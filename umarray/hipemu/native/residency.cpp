@@ -9,6 +9,7 @@
 #include "cost.h"
 #include "counters.h"
 #include "device.h"
+#include "history.h"
 #include "pages.h"
 
 namespace hipemu::residency {
@@ -57,6 +58,7 @@ void hold(size_t index, int place) {
 void let_go(size_t index, int place) {
   Page& p = page(index);
   p.copies = static_cast<uint16_t>(p.copies & ~bit(place));
+  p.waiting = static_cast<uint16_t>(p.waiting & ~bit(place));
   if (place != HOST && queue(place).contains(index)) {
     taken[place] -= config().page;
     queue(place).remove(index);
@@ -77,7 +79,28 @@ void map_accessed_by(size_t index) {
   }
 }
 
-void count_transfer(int from, int to, cost::Cause cause) {
+history::Cause told(cost::Cause cause) {
+  return cause == cost::fault ? history::fault : cause == cost::prefetch ? history::prefetch : history::eviction;
+}
+
+// A prefetch has brought a page to a device: with the history on it stays closed until it is touched, unless others
+// reach it there by advice, whose touches are not seen. Not on the host, where a program can see which pages are open.
+void await_touch(size_t index, int place) {
+  if (!history::on() || place == HOST) return;
+  Page& p = page(index);
+  if (p.mapped) return history::add(history::used, history::prefetch, index, place, place);
+  p.waiting = static_cast<uint16_t>(p.waiting | bit(place));
+}
+
+void touched(size_t index, int place, history::Cause cause) {
+  Page& p = page(index);
+  if (!p.waits(place)) return;
+  p.waiting = static_cast<uint16_t>(p.waiting & ~bit(place));
+  history::add(history::used, cause, index, place, place);
+}
+
+void count_transfer(size_t index, int from, int to, cost::Cause cause, history::Kind kind = history::moved) {
+  history::add(kind, told(cause), index, from, to);
   const size_t bytes = config().page;
   if (to == HOST) {
     add(from, counters::bytes_to_host, bytes);
@@ -90,11 +113,12 @@ void count_transfer(int from, int to, cost::Cause cause) {
   cost::transfer(from, to, bytes, cause);
 }
 
-void drop_copies(size_t index, int except) {
+void drop_copies(size_t index, int except, history::Cause cause) {
   for (int place = HOST; place < device::count(); ++place) {
     if (place == except || !page(index).holds(place)) continue;
     let_go(index, place);
     add(place, counters::dropped_bytes, config().page);
+    history::add(history::dropped, cause, index, except, place);
   }
 }
 
@@ -105,13 +129,14 @@ bool evict_one(int device, size_t except, Changes* changes) {
   let_go(victim, device);
   if (p.copies) {
     add(device, counters::dropped_bytes, config().page);
+    history::add(history::dropped, history::eviction, victim, device, device);
     if (p.home_place() == device) {
       int heir = HOST;
       while (!p.holds(heir)) ++heir;
       p.home = static_cast<uint8_t>(heir + 2);
     }
   } else {
-    count_transfer(device, HOST, cost::eviction);
+    count_transfer(victim, device, HOST, cost::eviction);
     hold(victim, HOST);
     p.home = HOST + 2;
   }
@@ -132,11 +157,11 @@ bool make_room(int device, size_t bytes, size_t except, Changes* changes) {
 bool migrate(size_t index, int to, cost::Cause cause, Changes* changes) {
   Page& p = page(index);
   if (to != HOST && !p.holds(to) && !make_room(to, config().page, index, changes)) return false;
-  if (!p.holds(to)) count_transfer(p.home_place(), to, cause);
+  if (!p.holds(to)) count_transfer(index, p.home_place(), to, cause);
   const int from = p.home_place();
   hold(index, to);
   if (from != to && p.holds(from)) let_go(index, from);
-  drop_copies(index, to);
+  drop_copies(index, to, told(cause));
   p.home = static_cast<uint8_t>(to + 2);
   map_accessed_by(index);
   return true;
@@ -146,7 +171,7 @@ bool duplicate(size_t index, int to, cost::Cause cause, Changes* changes) {
   Page& p = page(index);
   if (to != HOST && !make_room(to, config().page, index, changes)) return false;
   const int from = p.home_place();
-  count_transfer(from, to, cause);
+  count_transfer(index, from, to, cause, history::copied);
   add(to, counters::duplicated_bytes, config().page);
   hold(index, to);
   p.mapped = static_cast<uint16_t>(p.mapped & ~bit(to));
@@ -158,15 +183,17 @@ void map_remotely(size_t index, int place) {
   if (p.reaches(place)) return;
   p.mapped = static_cast<uint16_t>(p.mapped | bit(place));
   add(place, counters::mapped_bytes, config().page);
+  history::add(history::mapped, history::fault, index, p.home_place(), place);
 }
 
 // A page's first touch: it comes to be at `place`, or on the host if that device is full for good.
-void make(size_t index, int place, Changes* changes) {
+void make(size_t index, int place, history::Cause cause, Changes* changes) {
   Page& p = page(index);
   if (place != HOST && !make_room(place, config().page, index, changes)) place = HOST;
   hold(index, place);
   p.home = static_cast<uint8_t>(place + 2);
   add(place, counters::new_pages, 1);
+  history::add(history::made, cause, index, place, place);
   map_accessed_by(index);
 }
 
@@ -176,16 +203,16 @@ void serve(size_t index, int place, bool write, Changes* changes) {
   const int preferred = hint.preferred_place();
   if (!p.home) {
     const bool elsewhere = preferred != hipInvalidDeviceId && reachable(place, preferred);
-    make(index, elsewhere ? preferred : place, changes);
+    make(index, elsewhere ? preferred : place, history::fault, changes);
   }
   if (p.holds(place)) {
     if (write && p.shared()) {
-      drop_copies(index, place);
+      drop_copies(index, place, history::fault);
       p.home = static_cast<uint8_t>(place + 2);
       map_accessed_by(index);
     }
   } else if (p.reaches(place)) {
-    if (write && p.shared()) drop_copies(index, p.home_place());
+    if (write && p.shared()) drop_copies(index, p.home_place(), history::fault);
   } else if (hint.read_mostly && !write) {
     if (!duplicate(index, place, cost::fault, changes)) map_remotely(index, place);
   } else if (place == HOST) {
@@ -257,9 +284,16 @@ bool fault(int place, size_t offset, bool write) {
     if (place == HOST) host_view::set(index * config().page, config().page, p.level(HOST));
     return true;
   }
+  Changes changes;
+  if (p.waits(place)) {
+    const history::Touch touch(place, index, write, false);
+    touched(index, place, history::fault);
+    changes.update(index);
+    if (enough(p, place, write)) return true;
+  }
   add(place, counters::faults, 1);
   cost::faulted(place);
-  Changes changes;
+  const history::Touch touch(place, index, write);
   serve(index, place, write, &changes);
   return true;
 }
@@ -273,9 +307,12 @@ bool borrow(int device, size_t offset, bool write) {
   Page& p = page(index);
   if (p.managed) {
     Changes changes;
+    touched(index, device, history::fault);
+    changes.update(index);
     if (!enough(p, device, write)) {
       add(device, counters::faults, 1);
       cost::faulted(device);
+      const history::Touch touch(device, index, write);
       serve(index, device, write, &changes);
     }
     if (!p.borrowed) borrowed().push_back({device, index, true});
@@ -311,8 +348,9 @@ void populate(size_t offset, size_t bytes, int device) {
   const std::lock_guard<std::mutex> held(mutex);
   Changes changes;
   for (size_t i = first_page(offset); i < end_page(offset, bytes); ++i) {
-    if (!page(i).managed || page(i).home) continue;
-    make(i, device, &changes);
+    if (!page(i).managed) continue;
+    if (!page(i).home) make(i, device, history::copy, &changes);
+    touched(i, page(i).home_place(), history::copy);
     changes.update(i);
   }
 }
@@ -320,18 +358,22 @@ void populate(size_t offset, size_t bytes, int device) {
 void prefetch(size_t offset, size_t bytes, int place) {
   const std::lock_guard<std::mutex> held(mutex);
   cost::prefetch_call(place);
+  cost::Batches batches;
   Changes changes;
   for (size_t i = first_page(offset); i < end_page(offset, bytes); ++i) {
     Page& p = page(i);
     if (!p.managed) continue;
-    if (!p.home) {
-      make(i, place, &changes);
-    } else if (p.holds(place)) {
+    if (p.home && p.holds(place)) {
       if (place != HOST) queue(place).append(i);  // the newest again
-    } else if (advice::hint(i).read_mostly) {
-      duplicate(i, place, cost::prefetch, &changes);
     } else {
-      migrate(i, place, cost::prefetch, &changes);
+      if (!p.home) {
+        make(i, place, history::prefetch, &changes);
+      } else {
+        const bool copy = advice::hint(i).read_mostly;
+        const bool moved = (copy ? duplicate : migrate)(i, place, cost::prefetch, &changes);
+        if (moved) batches.moved(i, place);
+      }
+      if (p.holds(place)) await_touch(i, place);
     }
     changes.update(i);
   }
@@ -343,7 +385,7 @@ void advice_changed(size_t offset, size_t bytes) {
   for (size_t i = first_page(offset); i < end_page(offset, bytes); ++i) {
     Page& p = page(i);
     if (!p.managed || !p.home) continue;
-    if (!advice::hint(i).read_mostly && p.shared()) drop_copies(i, p.home_place());
+    if (!advice::hint(i).read_mostly && p.shared()) drop_copies(i, p.home_place(), history::advice);
     map_accessed_by(i);
     changes.update(i);
   }

@@ -3,15 +3,15 @@
 // A page has a home and, if it is read-mostly, copies elsewhere; all of them are the same bytes of the memory file, so
 // a "migration" opens the page in one view and closes it in the others. What it would have cost is added up by cost.h.
 //
-// Rules for a fault, and where they come from (Linux amdgpu/amdkfd, kfd_svm.c, svm_range_best_restore_location and
-// svm_migrate_to_ram; the HIP runtime's documentation of hipMemAdvise):
+// Rules for a fault, the first that holds; what real drivers do, and where that is written, is in advice.h:
 //   host touches               the page comes home to the host, whatever the advice; a read of a read-mostly page
 //                              copies it
 //   device d touches, and
+//     has a mapping            it stays where it is (accessed-by)
+//     read-mostly, a read      d gets a copy; a write by anyone drops all copies but the writer's
 //     preferred is d           it migrates to d
 //     preferred is elsewhere   it goes there (if it is not there yet), and d reaches it over the bus or the link
 //     accessed-by d            it stays where it is, and d reaches it there
-//     read-mostly, a read      d gets a copy; a write by anyone drops all copies but the writer's
 //     otherwise                it migrates to d
 // Accessed-by devices are given their mapping at once, when the advice is set and after each migration. A first touch
 // makes the page at the preferred location, else where it is touched.

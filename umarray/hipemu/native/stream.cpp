@@ -39,9 +39,6 @@ Table& table() {
 }
 
 void serve(const StreamPtr& stream) {
-  this_worker = stream->device;
-  worker::prepare();
-  host_view::register_worker(stream->device);
   for (;;) {
     Operation operation;
     {
@@ -66,12 +63,21 @@ void serve(const StreamPtr& stream) {
   }
 }
 
+void live(const StreamPtr& stream) {
+  this_worker = stream->device;
+  worker::prepare();
+  host_view::register_worker(stream->device);
+  serve(stream);
+  host_view::forget_worker();
+  worker::finish();
+}
+
 StreamPtr start(int device, unsigned flags, bool is_default) {
   auto stream = std::make_shared<Stream>();
   stream->device = device;
   stream->flags = flags;
   stream->is_default = is_default;
-  std::thread([stream] { serve(stream); }).detach();
+  std::thread([stream] { live(stream); }).detach();
   return stream;
 }
 

@@ -41,6 +41,7 @@ struct Operation {
 struct Stream {
   int device = 0;
   unsigned flags = 0;
+  int priority = 0;  // reported, not obeyed
   bool is_default = false;  // the legacy default stream of its device
 
   std::mutex mutex;

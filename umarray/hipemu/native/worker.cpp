@@ -1,7 +1,7 @@
 #include "worker.h"
 
-#include <sys/mman.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +17,8 @@ thread_local volatile bool inside = false;
 thread_local int crash_code = 0;
 thread_local char crash_text[512];
 thread_local std::string kernel;
+thread_local void* signal_stack = MAP_FAILED;
+constexpr size_t SIGNAL_STACK_BYTES = 64 << 10;
 
 }  // namespace
 
@@ -28,12 +30,19 @@ void prepare() {
   sigfillset(&all);
   for (const int mine : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&all, mine);
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  constexpr size_t bytes = 64 << 10;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  signal_stack = mmap(nullptr, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   stack_t stack{};
-  stack.ss_sp = memory;
-  stack.ss_size = bytes;
-  if (memory != MAP_FAILED) sigaltstack(&stack, nullptr);
+  stack.ss_sp = signal_stack;
+  stack.ss_size = SIGNAL_STACK_BYTES;
+  if (signal_stack != MAP_FAILED) sigaltstack(&stack, nullptr);
+}
+
+void finish() {
+  if (signal_stack == MAP_FAILED) return;
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  sigaltstack(&none, nullptr);
+  munmap(signal_stack, SIGNAL_STACK_BYTES);
 }
 
 void run(int device, const std::function<void()>& work) {

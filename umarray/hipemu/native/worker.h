@@ -10,8 +10,9 @@
 
 namespace hipemu::worker {
 
-// Once on each worker thread.
+// First and last on each worker thread.
 void prepare();
+void finish();
 
 // Runs an operation for `device`.
 void run(int device, const std::function<void()>& work);

@@ -100,11 +100,27 @@ inline double erfcx(double x) {
   const double y = 1.0 / (2.0 * x * x);
   return (1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y))) / (x * std::sqrt(M_PI));
 }
-inline double cyl_bessel_i0(double x) { return std::cyl_bessel_i(0.0, std::fabs(x)); }
-inline double cyl_bessel_i1(double x) {
-  const double v = std::cyl_bessel_i(1.0, std::fabs(x));
-  return x < 0 ? -v : v;
+
+// Modified Bessel functions: by their power series, whose terms are all positive, and from 30 on by Hankel's expansion
+// (Abramowitz and Stegun 9.6.10, 9.7.1).
+inline double hipemu_bessel_i(int order, double x) {
+  if (!(x > 30)) {
+    double term = order ? x / 2 : 1, sum = term;
+    for (int k = 1; term > sum * 1e-17; ++k) sum += term *= x * x / 4 / k / (k + order);
+    return x != x ? x : sum;
+  }
+  if (x > 1000) return HUGE_VAL;
+  double term = 1, sum = 1;
+  for (int k = 1; k < 60; ++k) {
+    const double odd = 2 * k - 1, factor = (odd * odd - 4 * order * order) / (8 * x * k);
+    if (std::fabs(factor) >= 1 || std::fabs(term) < 1e-17) break;
+    sum += term *= factor;
+  }
+  const double half = std::exp(x / 2);  // so that it becomes infinite where the function does
+  return half * (sum / std::sqrt(2 * M_PI * x)) * half;
 }
+inline double cyl_bessel_i0(double x) { return hipemu_bessel_i(0, std::fabs(x)); }
+inline double cyl_bessel_i1(double x) { return std::copysign(hipemu_bessel_i(1, std::fabs(x)), x); }
 
 #define HIPEMU_FLOAT_OF(name)                                                 \
   inline float name(float x) { return static_cast<float>(name(double(x))); } \

@@ -72,3 +72,40 @@ inline int __all(int predicate, int site = __builtin_LINE()) {
   return votes == hipemu_warp_active();
 }
 inline uint64_t __activemask(int site = __builtin_LINE()) { return __ballot(1, site); }
+
+#if HIPEMU_ROCM >= 7
+// The same with a mask of the lanes that take part, 64 bits wide. The mask is not checked: those that are there do.
+template <class M, class T>
+inline T __shfl_sync(M, T value, int source, int width = 64, int site = __builtin_LINE()) {
+  static_assert(sizeof(M) == 8, "The mask must be a 64-bit integer.");
+  return __shfl(value, source, width, site);
+}
+template <class M, class T>
+inline T __shfl_up_sync(M, T value, unsigned delta, int width = 64, int site = __builtin_LINE()) {
+  static_assert(sizeof(M) == 8, "The mask must be a 64-bit integer.");
+  return __shfl_up(value, delta, width, site);
+}
+template <class M, class T>
+inline T __shfl_down_sync(M, T value, unsigned delta, int width = 64, int site = __builtin_LINE()) {
+  static_assert(sizeof(M) == 8, "The mask must be a 64-bit integer.");
+  return __shfl_down(value, delta, width, site);
+}
+template <class M, class T>
+inline T __shfl_xor_sync(M, T value, int lanes, int width = 64, int site = __builtin_LINE()) {
+  static_assert(sizeof(M) == 8, "The mask must be a 64-bit integer.");
+  return __shfl_xor(value, lanes, width, site);
+}
+template <class M>
+inline uint64_t __ballot_sync(M mask, int predicate, int site = __builtin_LINE()) {
+  static_assert(sizeof(M) == 8, "The mask must be a 64-bit integer.");
+  return __ballot(predicate, site) & static_cast<uint64_t>(mask);
+}
+template <class M>
+inline int __any_sync(M mask, int predicate, int site = __builtin_LINE()) {
+  return __ballot_sync(mask, predicate, site) != 0;
+}
+template <class M>
+inline int __all_sync(M mask, int predicate, int site = __builtin_LINE()) {
+  return __ballot_sync(mask, !predicate, site) == 0;
+}
+#endif

@@ -1,23 +1,15 @@
 // hipBLAS's batched factorizations, by LAPACK (see openblas.h); refused by name without OpenBLAS.
 #include <algorithm>
-#include <complex>
-#include <cstdio>
 #include <string>
 #include <vector>
 
-#include "../abi.h"
+#include "hipblas.h"
 #include "openblas.h"
-#include "work.h"
 
 using namespace hipemu;
+using namespace hipemu::hipblas;
 
 namespace {
-
-constexpr int OK = 0, EXECUTION_FAILED = 6, NOT_SUPPORTED = 7;
-constexpr int COLUMN_MAJOR = 102;
-
-// The first word of the handle that hipblas.cpp makes.
-void* stream_of(void* handle) { return *static_cast<void**>(handle); }
 
 template <class F>
 F* lapack(char letter, const char* name) {
@@ -78,14 +70,15 @@ int getri(char letter, void* handle, int n, V* const* a, int lda, const int* piv
 }  // namespace
 
 #define FOR_TYPE(X, x, V)                                                                                             \
-  HIPEMU_EXPORT int hipblas##X##getrfBatched(void* h, int n, V* const* a, int lda, int* pivots, int* info, int batch) { \
+  HIPEMU_EXPORT int hipblas##X##getrfBatched(void* h, int n, V* const* a, int lda, int* pivots, int* info,            \
+                                             int batch) {                                                             \
     return getrf<V>(x, h, n, a, lda, pivots, info, batch);                                                            \
   }                                                                                                                   \
   HIPEMU_EXPORT int hipblas##X##getrsBatched(void* h, int op, int n, int columns, V* const* a, int lda,               \
                                              const int* pivots, V* const* b, int ldb, int* info, int batch) {         \
     return getrs<V>(x, h, op, n, columns, a, lda, pivots, b, ldb, info, batch);                                       \
   }                                                                                                                   \
-  HIPEMU_EXPORT int hipblas##X##getriBatched(void* h, int n, V* const* a, int lda, int* pivots, V* const* c, int ldc,  \
+  HIPEMU_EXPORT int hipblas##X##getriBatched(void* h, int n, V* const* a, int lda, int* pivots, V* const* c, int ldc, \
                                              int* info, int batch) {                                                  \
     return getri<V>(x, h, n, a, lda, pivots, c, ldc, info, batch);                                                    \
   }

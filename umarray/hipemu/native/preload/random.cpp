@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <type_traits>
 
 #include "runtime.h"
 
@@ -123,7 +124,11 @@ EXPORT void random_uniform_float(COMMON) {
   FILL(float, "random_uniform_float",
        return [](State& s, int64_t) { return static_cast<float>(s() >> 40) * 0x1p-24f; });
 }
-EXPORT void interval_32(COMMON, int32_t most, int32_t mask) {
+// The bounds are signed in CuPy 13 and unsigned in 14, which their mangled names tell.
+using Bound32 = std::conditional_t<hipemu::rocm::MAJOR == 5, int32_t, uint32_t>;
+using Bound64 = std::conditional_t<hipemu::rocm::MAJOR == 5, int64_t, uint64_t>;
+
+EXPORT void interval_32(COMMON, Bound32 most, Bound32 mask) {
   const auto m = static_cast<uint32_t>(most), bits = static_cast<uint32_t>(mask);
   FILL(int32_t, "interval_32", return [=](State& s, int64_t) {
     uint32_t v;
@@ -132,7 +137,7 @@ EXPORT void interval_32(COMMON, int32_t most, int32_t mask) {
     return v;
   });
 }
-EXPORT void interval_64(COMMON, int64_t most, int64_t mask) {
+EXPORT void interval_64(COMMON, Bound64 most, Bound64 mask) {
   const auto m = static_cast<uint64_t>(most), bits = static_cast<uint64_t>(mask);
   FILL(int64_t, "interval_64", return [=](State& s, int64_t) {
     uint64_t v;

@@ -10,11 +10,13 @@
 #include <string>
 #include <utility>
 
+#include "../rocm.h"
+
 namespace hipemu {
 
 template <class F>
 F* runtime(const char* name) {
-  void* library = dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_NOLOAD);
+  void* library = dlopen(rocm::RUNTIME, RTLD_NOW | RTLD_NOLOAD);
   void* symbol = library ? dlsym(library, name) : nullptr;
   if (!symbol) throw std::runtime_error("hipemu: the emulated runtime is not loaded");
   return reinterpret_cast<F*>(symbol);

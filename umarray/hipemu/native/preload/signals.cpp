@@ -1,8 +1,8 @@
 // Keeps the runtime's page-fault handler the first one: a handler that the program sets later (faulthandler does) comes
 // behind it instead of in its place.
 //
-// sigaction and signal are what programs set handlers with; the runtime, once loaded, says here how to. Nothing in this file may
-// lock or allocate: handlers call sigaction too.
+// sigaction and signal are what programs set handlers with; the runtime, once loaded, says here how to. Nothing in this
+// file may lock or allocate: handlers call sigaction too.
 #include <dlfcn.h>
 #include <signal.h>
 

@@ -3,70 +3,19 @@
 // Same meaning as CuPy's: stable, along the last axis, NaN last, complex numbers by real part first. argsort sorts the
 // data as well as the indices, as thrust's sort by key does.
 #include <algorithm>
-#include <cmath>
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "../device/hipemu_half_bits.h"
 #include "runtime.h"
+#include "types.h"
+
+using hipemu::dispatch;
+using hipemu::less;
 
 namespace {
-
-struct Half {
-  uint16_t bits;
-};
-
-bool less(Half a, Half b);
-
-template <class T>
-bool less(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(a)) return false;
-    if (std::isnan(b)) return true;
-  }
-  return a < b;
-}
-
-template <class T>
-bool less(const std::complex<T>& a, const std::complex<T>& b) {
-  const bool ar = std::isnan(a.real()), ai = std::isnan(a.imag()), br = std::isnan(b.real()), bi = std::isnan(b.imag());
-  if (!ar && !ai && !br && !bi) {
-    return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());
-  }
-  if (!ar && !ai) return true;
-  if (!br && !bi) return false;
-  if (ar != br) return br;
-  if (ai != bi) return bi;
-  return (ai && bi && a.real() < b.real()) || (ar && br && a.imag() < b.imag());
-}
-
-bool less(Half a, Half b) { return less(hipemu_half_to_float(a.bits), hipemu_half_to_float(b.bits)); }
-
-// Calls `f` with a value of the type behind CuPy's number (cupy/type_dispatcher.cuh).
-template <class F>
-void dispatch(int type, F f) {
-  switch (type) {
-    case 0: return f(int8_t{});
-    case 1: return f(uint8_t{});
-    case 2: return f(int16_t{});
-    case 3: return f(uint16_t{});
-    case 4: return f(int32_t{});
-    case 5: return f(uint32_t{});
-    case 6: return f(int64_t{});
-    case 7: return f(uint64_t{});
-    case 8: return f(Half{});
-    case 9: return f(float{});
-    case 10: return f(double{});
-    case 11: return f(std::complex<float>{});
-    case 12: return f(std::complex<double>{});
-    case 13: return f(uint8_t{});  // bool
-    default: throw std::runtime_error("Unsupported dtype ID");
-  }
-}
 
 struct Rows {
   size_t count = 1, length = 0;

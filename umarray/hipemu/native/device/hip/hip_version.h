@@ -1,6 +1,12 @@
 // The version of ROCm that is emulated.
 #pragma once
+#if HIPEMU_ROCM == 5
 #define HIP_VERSION_MAJOR 5
 #define HIP_VERSION_MINOR 0
 #define HIP_VERSION_PATCH 13601
-#define HIP_VERSION 50013601
+#else
+#define HIP_VERSION_MAJOR 7
+#define HIP_VERSION_MINOR 0
+#define HIP_VERSION_PATCH 51831
+#endif
+#define HIP_VERSION (HIP_VERSION_MAJOR * 10000000 + HIP_VERSION_MINOR * 100000 + HIP_VERSION_PATCH)

@@ -1,0 +1,60 @@
+"""One attention layer, forward, whose five inputs the host writes each time: explicit copies, managed memory, umarray.
+
+Batch 8, sequence 1024, width 512, one head, float32: tokens and four weight matrices, softmax of the scores. The ways
+are described in benchmarks/rounds.py; the time is from the host's last write to the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import Report, guarded, parser
+from benchmarks.rounds import Work, ways
+from umarray.drivers import get_driver
+from umarray.drivers.base import Driver, Mode
+
+SHAPES = ((8, 1024, 512),)  # batch, sequence, width
+QUICK = ((2, 32, 16),)
+
+
+def work(driver: Driver, shape: tuple[int, int, int]) -> Work:
+    batch, sequence, width = shape
+    rng, xp = np.random.default_rng(sequence), driver.xp
+    tokens = rng.standard_normal(shape, np.float32)
+    weights = [rng.standard_normal((width, width), np.float32) / np.float32(width) for _ in range(4)]
+
+    def layer(inputs: Sequence[Any], out: Any) -> None:
+        x, *projections = inputs
+        q, k, v = (x @ one for one in projections[:3])
+        scores = q @ k.transpose(0, 2, 1)
+        scores *= np.float32(width**-0.5)
+        scores -= scores.max(axis=-1, keepdims=True)
+        xp.exp(scores, out=scores)
+        scores /= scores.sum(axis=-1, keepdims=True)
+        xp.matmul(scores @ v, projections[3], out=out)
+
+    scratch = 4 * (5 * batch * sequence * width + 2 * batch * sequence * sequence)
+    return Work(driver, [tokens, *weights], shape, layer, scratch)
+
+
+def main() -> None:
+    arguments = parser(__doc__).parse_args()
+    report, driver = Report("attention", arguments), get_driver()
+    if driver.mode is Mode.HOST:
+        report.skip("attention", "in host mode nothing has to reach a device")
+        report.finish()
+        return
+    with guarded(driver):
+        for shape in QUICK if report.quick else SHAPES:
+            batch, sequence, width = shape
+            with ways(work(driver, shape)) as variants:
+                report.compare(f"batch {batch}, sequence {sequence}, width {width}", variants, tolerance=1e-4)
+                del variants
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What moved, what it cost, and what to do about it: counters, watches, traces, explanations, pictures."""
