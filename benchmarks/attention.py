@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import Report, guarded, parser
-from benchmarks.rounds import Work, ways
+from benchmarks.rounds import WARMUP, Work, ways
 from umarray.drivers import get_driver
 from umarray.drivers.base import Driver, Mode
 
@@ -51,7 +51,9 @@ def main() -> None:
         for shape in QUICK if report.quick else SHAPES:
             batch, sequence, width = shape
             with ways(work(driver, shape)) as variants:
-                report.compare(f"batch {batch}, sequence {sequence}, width {width}", variants, tolerance=1e-4)
+                report.compare(
+                    f"batch {batch}, sequence {sequence}, width {width}", variants, tolerance=1e-4, warmup=WARMUP
+                )
                 del variants
     report.finish()
 

@@ -2,19 +2,20 @@
 
 65,536 rows of 512 bytes, of a table of 256 MiB and of one of 1 GiB. The first look-up is timed with the move of the
 table in it, from a table whose pages are on the host; "resident" is a look-up after it. ``ratio`` is over the first
-look-up on demand.
+look-up on demand. What is by hand uses managed memory of CuPy's.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
 import umarray as um
 from benchmarks import guard
-from benchmarks.common import Measured, Report, Stopwatch, guarded, parser, size_of
+from benchmarks.common import Measured, Report, Stopwatch, check_same, guarded, parser, size_of
 from umarray.drivers import get_driver
 from umarray.drivers.base import Driver, Mode, host_bytes
 from umarray.places import HOST, Device
@@ -25,18 +26,15 @@ ROWS, WIDTH = 65_536, 128
 
 
 class Table:
-    """A table, the rows asked for, and the ways to look them up. `prefetched` and `on_demand` are by hand."""
+    """A table, and the rows asked for; `on_demand` and `prefetched` are by hand, the others umarray's."""
 
-    def __init__(self, driver: Driver, nbytes: int, rows: int, stack: ExitStack) -> None:
-        self.driver, self.xp = driver, driver.xp
-        count = nbytes // 4 // WIDTH
-        pool = um.pool(nbytes + (1 << 20), headroom=0)  # for the table alone: it is nobody's current pool
-        stack.callback(pool.close)
-        self.table = um.empty((count, WIDTH), np.float32, page_aligned=True, pool=pool)
+    def __init__(self, driver: Driver, nbytes: int, rows: int, table: Any) -> None:
+        self.driver, self.xp, self.table = driver, driver.xp, table
+        count = len(table)
         self.asked = self.xp.asarray(np.random.default_rng(count).integers(0, count, rows))
         self.found = self.xp.empty((rows, WIDTH), np.float32)
-        self.memory = host_bytes(self.table.data.ptr, nbytes, self.table).view(np.float32).reshape(count, WIDTH)
-        self.memory[...] = np.arange(count, dtype=np.float32)[:, None]
+        self.memory = host_bytes(table.data.ptr, nbytes, table).view(np.float32).reshape(count, WIDTH)
+        self.memory[...] = np.arange(count, dtype=np.float32)[:, None]  # so the rows found are the numbers asked for
 
     def look_up(self) -> None:
         self.xp.take(self.table, self.asked, axis=0, out=self.found)
@@ -44,13 +42,17 @@ class Table:
     def send_home(self) -> None:
         """The pages lie on the host again, as after the host has written them."""
         self.driver.synchronize()
-        um.move(self.table, to=HOST)
+        self.driver.prefetch(self.table.data.ptr, self.table.nbytes, HOST, self.driver.current_stream())
         self.driver.synchronize()
         if self.driver.host_share(self.table.data.ptr, self.table.nbytes) not in (1.0, None):
             self.memory[:: max(1, 4096 // self.memory.itemsize // WIDTH)] += 0  # the runtime cannot: by touching
 
     def measured(self, watch: Stopwatch) -> Measured:
-        return watch.measured(self.found[:: max(1, len(self.found) // 512), 0].copy().get())
+        return watch.measured(self.sample(self.found[:, 0]))
+
+    def sample(self, x: Any) -> Any:
+        """Some elements, for the check that all found the same."""
+        return x[:: max(1, len(x) // 512)].copy().get()
 
     def on_demand(self) -> Measured:
         self.send_home()
@@ -85,35 +87,56 @@ class Table:
         self.driver.synchronize()
         self.memory = self.table = None
 
+    def plain(self) -> Callable[[], Measured]:
+        """Look-ups of a copy in plain device memory, which is not moved in their time: what one can cost at best."""
+        copy = self.xp.empty(self.table.shape, np.float32)
+        copy.set(self.memory)
 
-class Plain:
-    """The same table in plain device memory, copied there by hand: what a look-up can cost at best."""
+        def look_up() -> Measured:
+            self.driver.synchronize()
+            with Stopwatch(self.driver.synchronize) as watch:
+                self.xp.take(copy, self.asked, axis=0, out=self.found)
+            return self.measured(watch)
 
-    def __init__(self, table: Table) -> None:
-        self.table, self.plain = table, table.xp.empty(table.table.shape, np.float32)
-        table.send_home()
-        self.plain.set(table.memory)
+        return look_up
 
-    def __call__(self) -> Measured:
-        table = self.table
-        table.driver.synchronize()
-        with Stopwatch(table.driver.synchronize) as watch:
-            table.xp.take(self.plain, table.asked, axis=0, out=table.found)
-        return table.measured(watch)
+
+@contextmanager
+def by_hand(driver: Driver, nbytes: int) -> Iterator[Any]:
+    """A table in managed memory of CuPy's."""
+    with guard.managed(nbytes, driver):
+        yield driver.xp.ndarray((nbytes // 4 // WIDTH, WIDTH), np.float32, driver.xp.cuda.malloc_managed(nbytes))
+
+
+@contextmanager
+def of_umarray(driver: Driver, nbytes: int) -> Iterator[Any]:
+    """A table in a pool of umarray's, which is nobody's current one."""
+    pool = um.pool(nbytes + (1 << 20), headroom=0)
+    try:
+        yield um.empty((nbytes // 4 // WIDTH, WIDTH), np.float32, page_aligned=True, pool=pool)
+    finally:
+        pool.close()
 
 
 def measure(report: Report, driver: Driver, nbytes: int, rows: int) -> None:
-    with ExitStack() as stack:
-        table = Table(driver, nbytes, rows, stack)
-        stack.callback(table.close)
-        variants: dict[str, Any] = {
-            "on demand": table.on_demand,
-            "prefetched": table.prefetched,
-            "umarray, role table": table.with_role,
-            "umarray, resident": table.resident,
-            "plain device memory": Plain(table),
-        }
-        report.compare(f"{rows:,} rows of {size_of(nbytes)}", variants)
+    """One table after the other: two of 1 GiB are too much for the guard."""
+    case, first = f"{rows:,} rows of {size_of(nbytes)}", 0.0
+    for where in (by_hand, of_umarray):
+        with where(driver, nbytes) as array:
+            table = Table(driver, nbytes, rows, array)
+            del array
+            variants: dict[str, Callable[[], Measured]] = {
+                by_hand: {"on demand": table.on_demand, "prefetched": table.prefetched},
+                of_umarray: {"umarray, role table": table.with_role, "umarray, resident": table.resident},
+            }[where] | ({"plain device memory": table.plain()} if where is of_umarray else {})
+            timings = report.compare(case, variants)
+            check_same({"the rows asked for": table.sample(table.asked), "rows found": table.sample(table.found[:, 0])})
+            variants.clear()
+            table.close()
+        for row in report.rows[-len(timings) :]:
+            cost = row.get("median_ms", row.get("modelled_ms"))
+            first = first or cost
+            row["ratio"] = cost / first
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import Report, guarded, parser
-from benchmarks.rounds import Work, ways
+from benchmarks.rounds import WARMUP, Work, ways
 from umarray.drivers import get_driver
 from umarray.drivers.base import Driver, Mode
 
@@ -40,7 +40,7 @@ def main() -> None:
     with guarded(driver):
         for size in QUICK if report.quick else SIZES:
             with ways(work(driver, size)) as variants:
-                report.compare(f"{size} x {size}", variants, tolerance=1e-5)
+                report.compare(f"{size} x {size}", variants, tolerance=1e-5, warmup=WARMUP)
                 del variants
     report.finish()
 

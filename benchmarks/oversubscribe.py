@@ -52,6 +52,7 @@ class Case:
         self.table = um.empty((count, size // 4), np.float32, page_aligned=True, pool=self.pool)
         with um.host_view(self.table, "w") as h:
             h[...] = np.arange(count, dtype=np.float32)[:, None]
+        um.move(self.table, to=HOST)
         self.expected = np.tile(np.arange(count) * float(size // 4), passes)
         driver.synchronize()
 

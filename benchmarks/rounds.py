@@ -30,6 +30,7 @@ from umarray.places import Device
 
 Compute = Callable[[Sequence[Any], Any], None]
 _SAMPLES = 64  # elements in each direction that are compared
+WARMUP = 3  # rounds; until then pools still touch memory that they never used
 
 
 class Work:

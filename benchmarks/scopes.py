@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -56,15 +57,17 @@ class Meter:
         return timed
 
 
-def timed(driver: Driver, scopes: Callable[[], ExitStack]) -> Measured:
-    """Enter and leave; the driver's calls apart."""
-    meter = Meter()
+def timed(driver: Driver, scopes: Callable[[], ExitStack], count: int) -> Measured:
+    """Enter and leave, several times over where there are few arrays; the driver's calls apart."""
+    meter, times = Meter(), max(1, 100 // count)
     with meter.on(driver):
         start = perf_counter()
-        scopes().close()
-        seconds = perf_counter() - start
+        for _ in range(times):
+            scopes().close()
+        seconds = (perf_counter() - start) / times
     driver.synchronize()
-    return Measured(seconds, meter.calls, {"driver": meter.seconds, "own": seconds - meter.seconds})
+    in_driver = meter.seconds / times
+    return Measured(seconds, meter.calls // times, {"driver": in_driver, "own": seconds - in_driver})
 
 
 def entered(*scopes: Any) -> ExitStack:
@@ -106,11 +109,11 @@ def compare(report: Report, driver: Driver, name: str, arrays: list[Any]) -> Non
     entered(um.prefetch(arrays, to=here)).close()
     driver.synchronize()
     variants = {
-        "prefetch": lambda: timed(driver, lambda: entered(um.prefetch(arrays, to=here))),
-        "advise": lambda: timed(driver, lambda: entered(um.advise(arrays, read_mostly=True))),
+        "prefetch": lambda: timed(driver, lambda: entered(um.prefetch(arrays, to=here)), count),
+        "advise": lambda: timed(driver, lambda: entered(um.advise(arrays, read_mostly=True)), count),
     }
     if driver.mode is Mode.MANAGED:
-        variants["by hand"] = lambda: timed(driver, lambda: by_hand(driver, arrays))
+        variants["by hand"] = lambda: timed(driver, lambda: by_hand(driver, arrays), count)
     measure(report, driver, f"{count:,} {name}", count, variants)
 
 
@@ -138,7 +141,7 @@ def nested(report: Report, driver: Driver, arrays: list[Any]) -> None:
             driver,
             f"{depth} scopes, one in another",
             depth,
-            {"prefetch": lambda: timed(driver, mixed), "advise": lambda: timed(driver, deep)},
+            {"prefetch": partial(timed, driver, mixed, depth), "advise": partial(timed, driver, deep, depth)},
         )
     tree = nest(arrays)
     count = len(arrays)
@@ -148,8 +151,8 @@ def nested(report: Report, driver: Driver, arrays: list[Any]) -> None:
         f"{count:,} in a tree of dicts",
         count,
         {
-            "prefetch": lambda: timed(driver, lambda: entered(um.prefetch(tree, to=here))),
-            "advise": lambda: timed(driver, lambda: entered(um.advise(tree, read_mostly=True))),
+            "prefetch": lambda: timed(driver, lambda: entered(um.prefetch(tree, to=here)), count),
+            "advise": lambda: timed(driver, lambda: entered(um.advise(tree, read_mostly=True)), count),
         },
     )
 

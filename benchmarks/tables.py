@@ -7,6 +7,7 @@ test checks that both are up to date.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,13 @@ Result = dict[str, Any]
 def rendered(results: Iterable[Result], figures: Iterable[str] = ()) -> str:
     """The section's text for these results; a benchmark without a table of its own is left out."""
     parts = [f"![{Path(name).stem}]({name})" for name in figures]
-    for result in sorted(results, key=lambda one: (one["header"]["device"], one["benchmark"])):
-        table = _TABLES.get(result["benchmark"])
-        if table is not None and result["rows"]:
-            parts.append(f"{_machine(result['header'])}\n\n{table(result['rows'])}")
+    by_device: dict[str, list[Result]] = {}
+    for result in sorted(results, key=lambda one: (_emulated(one), one["header"]["device"], one["benchmark"])):
+        if result["benchmark"] in _TABLES and result["rows"]:
+            by_device.setdefault(result["header"]["device"], []).append(result)
+    for device, measured in by_device.items():
+        parts.append(f"### {device}")
+        parts += [f"{_TABLES[one['benchmark']](one['rows'])}\n\n{_machine(one['header'])}" for one in measured]
     return "\n\n".join(parts)
 
 
@@ -49,6 +53,10 @@ def read_results(folder: Path = RESULTS) -> list[Result]:
     return list(found.values())
 
 
+def _emulated(result: Result) -> bool:
+    return "(emulated)" in result["header"]["device"]
+
+
 def _when(result: Result) -> str:
     """When it was measured; early results do not say."""
     return str(result.get("measured", ""))
@@ -63,7 +71,7 @@ def replaced(readme: str, section: str) -> str:
 def _machine(header: dict[str, Any]) -> str:
     versions = header["versions"]
     cupy = next((f"{name} {versions[name]}" for name in versions if name.startswith("cupy")), "no CuPy")
-    return f"{header['device']}, {header['machine']} with {header['cores']} cores, {cupy}:"
+    return f"({header['machine']}, {header['cores']} cores; {cupy}.)"
 
 
 def _allocators(rows: list[Result]) -> str:
@@ -74,11 +82,19 @@ def _allocators(rows: list[Result]) -> str:
         return f"{row['ratio']:.2f} x" + ("" if reserved is None else f", {reserved:.2f}")
 
     timed = [row for row in rows if "ratio" in row]
+    growing = [row for row in timed if _SCALE.search(row["case"])]
     caption = (
         "Allocation (`python -m benchmarks.allocators`): time over CuPy's `MemoryPool(malloc_managed)`, then the\n"
         "memory reserved over the peak of what was alive."
     )
-    return f"{caption}\n\n{_grid(timed, cell)}"
+    text = f"{caption}\n\n{_grid([row for row in timed if row not in growing], cell)}"
+    if growing:
+        text += "\n\nThe same as threads, streams and live blocks grow, in nanoseconds an allocation:\n\n"
+        text += _grid(growing, lambda row: f"{row['median_ns']:,.0f} ({row['ratio']:.2f} x)")
+    return text
+
+
+_SCALE = re.compile("thread|next of|alive")
 
 
 def _rounds(name: str, what: str) -> Callable[[list[Result]], str]:
@@ -94,9 +110,14 @@ def _rounds(name: str, what: str) -> Callable[[list[Result]], str]:
 def _embedding(rows: list[Result]) -> str:
     caption = (
         "Random rows of a table that lies on the host (`python -m benchmarks.embedding`): the first look-up, with the\n"
-        "move of the table where there is one; `resident` is a look-up after it."
+        "move of the table where there is one; `resident` is a look-up after it. In brackets: over on demand."
     )
-    return f"{caption}\n\n{_grid(rows, _cost)}"
+
+    def cell(row: Result) -> str:
+        times = f" ({1 / row['ratio']:.3g} x faster)" if row.get("ratio") not in (None, 0, 1) else ""
+        return (f"{row['median_ms']:.3g} ms" if "median_ms" in row else _moved(row)) + times
+
+    return f"{caption}\n\n{_grid(rows, cell)}"
 
 
 def _epochs(rows: list[Result]) -> str:
@@ -121,7 +142,8 @@ def _scopes(rows: list[Result]) -> str:
     def cell(row: Result) -> str:
         return f"{row['median_us']:.1f} ({row['driver_us']:.1f}), {row['calls']:,} calls"
 
-    return f"{caption}\n\n{_grid(rows, cell)}"
+    shown = [row for row in rows if not row["case"].startswith(("10 ", "1,000 s", "1,000 a", "1,000 tiny"))]
+    return f"{caption}\n\n{_grid(shown, cell)}"
 
 
 def _pipeline(rows: list[Result]) -> str:

@@ -54,7 +54,8 @@ def test_bad_usage_is_code_2_on_the_standard_error(arguments: list[str], capsys:
 
 
 @pytest.mark.parametrize(
-    "help_of", [["--help"], ["info", "--help"], ["demo", "--help"], ["emulate", "--help"], ["--version"]]
+    "help_of",
+    [["--help"], ["info", "--help"], ["demo", "--help"], ["calibrate", "--help"], ["emulate", "--help"], ["--version"]],
 )
 def test_help_needs_no_device(help_of: list[str], monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setattr(drivers, "choose_driver", lambda: pytest.fail("a driver was chosen"))

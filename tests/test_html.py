@@ -126,6 +126,7 @@ SHOWN: dict[str, Callable[[], Any]] = {
     "residency": lambda: um.residency(um.zeros(3)),
     "report": lambda: a_pipeline().report(),
     "calibration": lambda: Calibration("a card", True, prefetch=Curve(((4096, 1e-5), (1 << 20, 1e-4)))),
+    "tally": lambda: um.move(um.zeros(3), to=um.HOST),
     "watch": a_watch,
     "watch's report": lambda: a_watch().report,
     "explanation": lambda: um.explain(a_watch()),

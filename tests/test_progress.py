@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from types import SimpleNamespace
 from typing import Any
 
@@ -132,3 +136,16 @@ def test_the_length_of_a_source() -> None:
 def test_nothing_of_tqdm_is_imported_before_it_is_needed() -> None:
     code = "import umarray, umarray.progress, sys; assert 'tqdm' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={**os.environ, "UMARRAY_MODE": "host"})
+
+
+@pytest.mark.parametrize("size", [(24, 60), (0, 0), (0, 60)])
+def test_a_real_terminal_shows_it_whatever_size_it_says_it_has(size: tuple[int, int]) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    code = "from umarray.progress import bar\nwith bar(2, 'reading', unit='page') as b: b.update(2)"
+    try:
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=60, stderr=theirs)
+        assert b"reading: 100%" in os.read(ours, 10_000)
+    finally:
+        os.close(ours)
+        os.close(theirs)

@@ -15,13 +15,14 @@ import pytest
 from tests.needs import in_ci, missing_for_emulation
 
 MISSING = missing_for_emulation()
-pytestmark = pytest.mark.skipif(bool(MISSING) and not in_ci(), reason=MISSING)
+pytestmark = [pytest.mark.host_mode, pytest.mark.skipif(bool(MISSING) and not in_ci(), reason=MISSING)]
 
-_FILES = ("driver", "scopes", "host_view", "cupy_pool", "effects", "watch", "findings", "pipeline")
+_FILES = ("driver", "scopes", "host_view", "cupy_pool", "effects", "watch", "findings", "intent", "pipeline")
 HARDWARE = [f"tests/emulated/test_{name}.py" for name in _FILES]
 MACHINES: dict[str, tuple[list[str], list[str], dict[str, str]]] = {
     "every test": ([], ["tests"], {}),  # but for those that are tied to the host mode
     "two devices": (["--devices", "2"], HARDWARE, {}),
+    "little memory": (["--memory", "16MiB"], ["tests/emulated/test_intent.py"], {}),  # some of it needs more than fits
     "no page faults": (["--xnack", "off"], HARDWARE, {}),
     "one memory": (["--profile", "mi300a"], HARDWARE, {}),
     "no userfaultfd": (["--devices", "2"], HARDWARE, {"HIPEMU_FAULTS": "mprotect"}),  # as in most containers

@@ -45,9 +45,10 @@ class Began(Record):
 
     serial: int
     action: str
-    """"prefetch", "advise", "access", "host_view", "move", "epoch", ...: the name of the function."""
+    """"prefetch", "advise", "access", "host_view", "move", "epoch", ...: the name of the function; or a stage of a
+    pipeline as it runs on the host: "prep", "transfer" (queueing it) or "compute"."""
     label: str
-    """What the user called it: an epoch's label, a view's mode; else empty."""
+    """What the user called it: an epoch's label, a view's mode, a batch's index; else empty."""
     line: str
     """`file:number` of the code that made it; empty where that is not known."""
     place: Place | None = None

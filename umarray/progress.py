@@ -103,7 +103,8 @@ def bar(total: int | None, what: str, *, unit: str, asked: bool | None = None, d
     except ImportError:
         return Bar()
     try:
-        return Bar(tqdm(total=total, desc=what, unit=unit, dynamic_ncols=True))
+        size = {"dynamic_ncols": True} if notebook or _has_a_size(sys.stderr) else {"ncols": 80, "nrows": 24}
+        return Bar(tqdm(total=total, desc=what, unit=unit, **size))
     except Exception:
         log.debug("umarray: a progress bar could not be made", exc_info=True)
         return Bar()
@@ -121,6 +122,14 @@ def _is_terminal(file: Any) -> bool:
     try:
         return bool(file.isatty())
     except Exception:  # no file at all (a daemon), or a closed one
+        return False
+
+
+def _has_a_size(file: Any) -> bool:
+    """Whether a terminal says how large it is; some containers and scripts leave it at nothing, and tqdm shows that."""
+    try:
+        return all(os.get_terminal_size(file.fileno()))
+    except Exception:
         return False
 
 

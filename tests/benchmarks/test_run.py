@@ -17,8 +17,9 @@ from umarray import drivers, hipemu
 from umarray.drivers.host import HostDriver
 
 GOOD = """
-import json, sys
-print(json.dumps({"benchmark": "good", "rows": [{}], "skipped": [], "options": sys.argv[1:]}))
+import json, os, sys
+print(json.dumps({"benchmark": "good", "rows": [{}], "skipped": [], "options": sys.argv[1:],
+                  "needed": os.environ.get("NEEDED")}))
 """
 BAD = "import sys; print('half'); sys.exit('it broke\\n')"
 ODD = "print('no JSON')"
@@ -35,7 +36,8 @@ def files(tmp_path: Path, monkeypatch: Any) -> Path:
     monkeypatch.setattr(module, "FOLDER", folder)
     monkeypatch.setattr(module, "RESULTS", folder / "results")
     monkeypatch.setattr(module, "NAMES", ("bad", "good", "emulated"))
-    monkeypatch.setattr(module, "EMULATED_ONLY", ("emulated",))
+    monkeypatch.setattr(module, "EMULATED_ONLY", {"emulated": {"NEEDED": "64"}})
+    monkeypatch.setattr(hipemu, "active", lambda: False)
     return folder
 
 
@@ -84,11 +86,11 @@ def test_one_that_is_interrupted_is_ended_too(monkeypatch: Any) -> None:
 
 def test_what_needs_the_emulated_device_is_skipped_elsewhere(monkeypatch: Any) -> None:
     told = io.StringIO()
-    monkeypatch.setattr(hipemu, "active", lambda: False)
     assert run_all(["emulated"], [], 60, told)["skipped"] == {"emulated": "on the emulated device only"}
     assert told.getvalue() == "emulated: skipped, on the emulated device only\n"
     monkeypatch.setattr(hipemu, "active", lambda: True)
-    assert run_all(["emulated"], [], 60, told)["skipped"] == {}
+    found = run_all(["emulated", "good"], [], 60, told)
+    assert found["skipped"] == {} and [one["needed"] for one in found["results"]] == ["64", None]
 
 
 def test_one_results_file_and_an_exit_code(files: Path, monkeypatch: Any, capsys: Any) -> None:

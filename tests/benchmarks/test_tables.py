@@ -30,13 +30,34 @@ def test_a_table_has_a_line_a_case_and_ours_first() -> None:
         {"case": "end of an epoch", "variant": "after 10", "median_us": 3.0},
     ]
     text = tables.rendered([result("allocators", *rows)])
-    assert text.splitlines()[-4:] == [
+    assert text.splitlines()[-6:] == [
         "|  | umarray | peer |",
         "| --- | --- | --- |",
         "| a | 0.50 x, 1.10 | 1.00 x |",
         "| b |  | 2.00 x |",
+        "",
+        "(Processor, 4 cores; cupy-x 1.0.)",
     ]
-    assert "Card, Processor with 4 cores, cupy-x 1.0" in text
+    assert text.startswith("### Card\n")
+
+
+def test_a_device_has_one_title_and_the_emulated_one_comes_last() -> None:
+    emulated = result("matmul", {"case": "a", "variant": "b", "median_ms": 1.0})
+    emulated["header"] = HEADER | {"device": "A card (emulated)"}
+    rows = {"case": "a", "variant": "b", "median_ms": 1.0}
+    text = tables.rendered([emulated, result("matmul", rows), result("attention", rows)])
+    titles = [line for line in text.splitlines() if line.startswith("###")]
+    assert titles == ["### Card", "### A card (emulated)"]
+
+
+def test_what_grows_has_a_table_of_its_own() -> None:
+    rows = [
+        {"case": case, "variant": "umarray", "ratio": 0.5, "median_ns": 1234.5}
+        for case in ("training, 1 stream", "training, 8 threads", "1,000 blocks alive")
+    ]
+    first, second = tables.rendered([result("allocators", *rows)]).split("The same as")
+    assert "| training, 1 stream | 0.50 x |" in first and "threads" not in first
+    assert "| 1,000 blocks alive | 1,234 (0.50 x) |" in second
 
 
 def test_a_benchmark_without_a_table_is_left_out() -> None:
@@ -57,7 +78,7 @@ def test_of_two_measurements_of_one_device_the_newer_counts(tmp_path: Path) -> N
     assert [row["case"] for one in tables.read_results(tmp_path) for row in one["rows"]] == ["new"]
 
 
-@pytest.mark.parametrize("name", ["matmul", "attention", "embedding"])
+@pytest.mark.parametrize("name", ["matmul", "attention"])
 def test_seconds_with_their_ratio_or_faults_and_modelled_time(name: str) -> None:
     rows = [
         {"case": "a", "variant": "explicit", "median_ms": 0.1234, "ratio": 1.0},
@@ -76,3 +97,8 @@ def test_epochs_and_scopes() -> None:
 
 def test_a_result_without_rows_has_no_table() -> None:
     assert tables.rendered([result("matmul")]) == ""
+
+
+def test_look_ups_say_how_much_faster_they_are() -> None:
+    rows = [{"case": "a", "variant": f"v{ratio}", "median_ms": 20.0, "ratio": ratio} for ratio in (1.0, 0.002)]
+    assert "| a | 20 ms | 20 ms (500 x faster) |" in tables.rendered([result("embedding", *rows)])

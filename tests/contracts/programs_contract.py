@@ -40,7 +40,8 @@ class ProgramsContract:
         assert results["driver_allocations_after_first_epoch"] == 0 and results["escapes"] == 0
         assert results["peak_bytes"] > 512 * 64 * 4  # a batch, cast to float32 on the device
         assert {"prep", "transfer", "compute"} <= results["stage_ms"].keys()
-        assert all(results["stage_ms"][stage] > 0 for stage in ("prep", "transfer", "compute"))
+        moves = results["transport"] in ("staged", "managed")  # the others leave the bytes where they are
+        assert all(results["stage_ms"][stage] > 0 for stage in ("prep", "compute", *(["transfer"] if moves else [])))
 
     @pytest.mark.watchdog(600)
     @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)

@@ -204,6 +204,11 @@ class TransportContract:
             kept.clear()
             assert len([int(host(view).max()) for view in p]) == 9
 
+    @pytest.mark.parametrize("slots", [2, 3])
+    def test_as_many_results_as_slots_may_be_kept(self, slots: int) -> None:
+        with self.pipeline(range(slots), stamp, lambda b: b["x"], like=SPEC, slots=slots, workers=0) as p:
+            assert [int(host(view).max()) for view in list(p)] == list(range(slots))
+
     def test_garbage_that_holds_slots_is_collected_first(self) -> None:
         def compute(batch: Any) -> int:
             cycle: list[Any] = [batch["x"]]

@@ -124,7 +124,7 @@ def test_a_refusal_says_why_and_is_asked_again(fake_cupti: FakeCupti) -> None:
 
 def test_records_are_read(fake_cupti: FakeCupti) -> None:
     collector = cupti.collector(2)
-    window, host = collector.open(10), cupti.HOST_ID
+    window, host = collector.open(10), 0xFFFFFFFF
     at = fake_cupti.clock
     fake_cupti.queued = [
         activity(HTOD, 4096, 8192, source=host, to=1, flags=1, start=at),
@@ -144,6 +144,21 @@ def test_records_are_read(fake_cupti: FakeCupti) -> None:
         ("host fault", 4096, 1, HOST, HOST, "fault", None),
     ]
     assert window.take() == ([], 0)
+
+
+@pytest.mark.parametrize("host", [0, 1, 0xFFFFFFFF, -1])
+def test_the_host_is_told_by_the_kind_whatever_its_number(fake_cupti: FakeCupti, host: int) -> None:
+    collector = cupti.collector(1)
+    window, at = collector.open(10), fake_cupti.clock
+    fake_cupti.queued = [
+        activity(HTOD, 0, 1, source=host, to=0, start=at),
+        activity(DTOH, 0, 1, source=0, to=host, start=at + 1),
+        activity(HTOD, 0, 1, source=0, to=host, start=at + 2),
+        activity(DEVICE_FAULTS, 0, 1, source=0, to=host, start=at + 3),
+    ]
+    collector.flush()
+    ends = [(one.source, one.to) for one in window.take()[0]]
+    assert ends == [(HOST, Device(0)), (Device(0), HOST), (HOST, Device(0)), (Device(0), Device(0))]
 
 
 def test_a_window_takes_what_began_in_it_however_late_it_is_told(fake_cupti: FakeCupti) -> None:
@@ -204,3 +219,11 @@ def test_settling_gives_up(
 ) -> None:
     monkeypatch.setattr(cupti, "PATIENCE", 0.02)
     assert not cupti.collector(1).settle(make_fake(Mode.MANAGED))
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cupti, "_collector", None)
+    monkeypatch.setitem(sys.modules, "cupti", None)
+    monkeypatch.delitem(sys.modules, "cupti.cupti", raising=False)
+    with pytest.raises(NotSupported, match="the extra `counters`"):
+        cupti.collector(1)

@@ -128,3 +128,18 @@ def test_get_driver_decides_once_and_tries_again_after_an_error(install: Any) ->
         assert drivers.get_driver() is drivers.get_driver() is drivers.current_driver()
     finally:
         drivers.set_driver(before)
+
+
+@pytest.mark.parametrize(("devices", "expected"), [(H200, [2]), (MI210, [])], ids=["cuda", "hip"])
+def test_counters_that_were_asked_for_come_on_with_the_driver(
+    install: Any, devices: Any, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switched_on: list[int] = []
+    monkeypatch.setattr(drivers.cupti, "collector", switched_on.append)
+    monkeypatch.setenv("UMARRAY_COUNTERS", "0")
+    install(fake_cupy(devices, devices))
+    choose_driver()
+    assert switched_on == []
+    monkeypatch.setenv("UMARRAY_COUNTERS", "1")
+    choose_driver()
+    assert switched_on == expected

@@ -10,6 +10,7 @@ from tests.contracts.gpu_contract import GpuDriverContract
 from umarray import drivers, hipemu
 from umarray.drivers.base import Advice, Attribute, Driver, Kind
 from umarray.errors import DriverError
+from umarray.hipemu import rocm
 from umarray.places import HOST, Device
 
 
@@ -26,6 +27,24 @@ def test_it_is_hip_and_cupys_own_attribute_numbers_would_have_misled(driver: Dri
     runtime = driver.xp.cuda.runtime
     assert driver.name == "hip" and driver.traits(0).architecture.startswith("gfx")
     assert runtime.deviceGetAttribute(runtime.cudaDevAttrConcurrentManagedAccess, 0) not in (0, 1)
+
+
+def test_the_versions_are_those_of_the_wheel_and_its_rocm(driver: Driver) -> None:
+    version, number = driver.versions(), rocm.choose().number
+    assert version["cupy"] == driver.xp.__version__
+    assert version["runtime"].startswith(f"{number}.0.") and version["driver"] == version["runtime"]
+
+
+def test_what_others_allocated_is_found_whatever_its_type_is_called(driver: Driver) -> None:
+    """The numbers of memory types changed in ROCm 6; only what is managed is told, in either."""
+    runtime = driver.xp.cuda.runtime
+    managed, device, pinned = runtime.mallocManaged(100), runtime.malloc(100), runtime.hostAlloc(100, 0)
+    found = driver.find(managed)
+    assert found is not None and found.kind is Kind.MANAGED and found.place == Device(0)
+    assert driver.find(device) is None and driver.find(pinned) is None
+    runtime.free(managed)
+    runtime.free(device)
+    runtime.freeHost(pinned)
 
 
 def test_zero_bytes_never_reach_the_runtime(driver: Driver) -> None:

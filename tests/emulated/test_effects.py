@@ -437,7 +437,8 @@ def test_a_managed_pipeline_makes_no_fault_in_steady_state(cupy: Any, pool: Any,
     like = {"x": um.Spec((count * PAGE,), "u1")}
     expected = [item * count * PAGE for item in range(steps)]
     pipeline: Any
-    with um.Pipeline(range(steps), prepare, compute, like=like, slots=slots, transport="managed") as pipeline:
+    settings = {"slots": slots, "workers": 1, "transport": "managed"}  # groups would reach pages never touched before
+    with um.Pipeline(range(steps), prepare, compute, like=like, **settings) as pipeline:
         assert [int(result) for result in pipeline] == expected
         driver.synchronize()
         with pool.plain(), hipemu.counters() as c:

@@ -84,9 +84,13 @@ def was_right(finding: Finding, before: Seen, after: Seen) -> None:
     assert real / 2 <= finding.saving <= real * 2, (finding.saving, real)
 
 
-def fresh(count: int = N, value: int = 1) -> Any:
-    """An array of whole pages that live on the host."""
-    x = um.empty(count * PAGE, "u1", page_aligned=True)
+def fresh(count: int = N, value: int = 1, *, unadvised: bool = False) -> Any:
+    """An array of whole pages that live on the host; `unadvised`: in no arena, which would prefer its device."""
+    cupy = drivers.get_driver().xp
+    if unadvised:
+        x = cupy.ndarray(count * PAGE, "u1", cupy.cuda.malloc_managed(count * PAGE))
+    else:
+        x = um.empty(count * PAGE, "u1", page_aligned=True)
     drivers.get_driver().synchronize()
     host(x)[...] = value
     assert hipemu.where(x.data.ptr, x.nbytes) == [-1] * count
@@ -228,9 +232,9 @@ def test_bouncing_between_devices(two: Any, pool: Any) -> None:
         with um.advise(table, read_mostly=True):
             take_turns()
 
-    table = fresh()
+    table = fresh(unadvised=True)
     before = seen(take_turns)
-    table = fresh()
+    table = fresh(unadvised=True)
     after = seen(advised)
     finding = before.find("bouncing")
     assert finding.remedy == "with um.advise(table, read_mostly=True):"
@@ -453,8 +457,8 @@ def test_fragmentation(cupy: Any) -> None:
 
 
 def test_the_host_and_the_device_take_turns(cupy: Any, pool: Any) -> None:
-    """Work of either side is a pause of 10 ms: what is measured is whether they overlap."""
-    turns, pause = 12, 0.01
+    """Work of either side is a pause of 50 ms: what is measured is whether they overlap."""
+    turns, pause = 6, 0.05
     out = um.zeros(PAGE, "u1")
 
     def compute() -> None:
@@ -462,7 +466,7 @@ def test_the_host_and_the_device_take_turns(cupy: Any, pool: Any) -> None:
 
     def in_turn() -> None:
         for turn in range(turns):
-            with um.host_view(out, "w") as h:
+            with um.host_view(out, "r+") as h:  # what it reads must be there
                 h[...] = turn
                 time.sleep(pause)
             compute()
@@ -478,7 +482,6 @@ def test_the_host_and_the_device_take_turns(cupy: Any, pool: Any) -> None:
                 pass
 
     with cupy.cuda.Stream(non_blocking=True):  # HIP calls nobody back on the default stream
-        in_turn()
         pipelined()  # what is made once is made
         before, after = seen(in_turn), seen(pipelined)
     finding = before.find("the host and the device take turns")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import umarray as um
-from tests.gpu.arrays import SIZE, array, busy
+from tests.gpu.arrays import SIZE, array, busy, host_write
 from umarray.drivers.base import Driver, Kind
 
 VIEWS = {
@@ -82,6 +82,7 @@ def test_every_stream_sees_what_was_written(driver: Driver, kind: Kind) -> None:
 
 def test_managed_memory_is_the_very_memory(driver: Driver) -> None:
     x = array(driver)
+    host_write(x, 1)
     with um.host_view(x, "r+") as h:
         assert h.ctypes.data == x.data.ptr
 

@@ -36,10 +36,16 @@ class TestManaged(TransportContract):
         needs_managed(driver, "managed")
 
 
+class TestBus(TransportContract):
+    transport = "bus"
+    travels = moves = False
+
+
 class Lab:
     """Whole slots stamped with their item; kernels that read them when they run."""
 
     def __init__(self, driver: Driver, transport: str, slots: int, **arguments: Any) -> None:
+        arguments.setdefault("workers", 1)  # the tests below hold a stage that preparation must not wait for
         self.driver = driver
         self.prepared: set[int] = set()
         self.pipeline = um.Pipeline(
@@ -68,6 +74,7 @@ class Lab:
 @pytest.mark.parametrize(
     ("transport", "stage"),
     [
+        ("bus", "compute"),
         ("staged", "compute"),
         ("staged", "transfer"),
         ("managed", "compute"),
@@ -132,7 +139,7 @@ def test_an_error_comes_out_soon_after_the_running_kernel(driver: Driver, transp
         threading.Timer(1.0, let_go).start()
         start = time.monotonic()
         with pytest.raises(Boom):
-            with um.Pipeline(range(9), prep, lambda batch: None, like=LIKE, transport=transport) as p:
+            with um.Pipeline(range(9), prep, lambda batch: None, like=LIKE, transport=transport, workers=1) as p:
                 for _ in p:
                     assert failed.wait(10)
         assert time.monotonic() - start < 2.0
@@ -150,7 +157,7 @@ def test_a_staged_copy_overlaps_compute_of_the_current_stream(driver: Driver) ->
             next(results)
             engine = p._rig.engine
             assert engine is not None
-            while not engine.ready or engine.ready[-1].index < 3:
+            while not engine.ready or engine.ready[-1].parts[-1].index < 3:
                 engine.handle(engine.inbox.get(timeout=10))
             for job in engine.ready:
                 assert job.ready is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from typing import Any
 
 import numpy as np
@@ -136,10 +137,27 @@ def test_the_kernel_after_entry_needs_no_other_wait(driver: Driver, x: Any, coun
     assert found.causes["to device", PREFETCH] == SIZE, found.causes
 
 
-def test_a_host_view_brings_its_pages_home_by_a_prefetch(driver: Driver, x: Any, counted: Any) -> None:
+@pytest.mark.parametrize("mode", ["r", "w", "r+"])
+def test_a_host_view_leaves_pages_on_the_device(driver: Driver, x: Any, counted: Any, mode: str) -> None:
+    x += 1
+    driver.synchronize()
+    with counted(driver) as found:
+        with um.host_view(x, mode) as h:
+            assert mode == "w" or (h == 1).all()
+            if mode != "r":
+                h[...] = 5
+        x += 1
+    assert found.to_host == 0 and found.gpu_faults == 0, found
+    assert float(x[0]) == float(x[-1]) == (2 if mode == "r" else 6)
+
+
+def test_a_host_view_too_large_to_be_pinned_brings_its_pages_home_by_a_prefetch(
+    driver: Driver, x: Any, counted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tests.gpu.migrations import PREFETCH
 
     x += 1
+    monkeypatch.setattr(sys.modules["umarray.residency.ways"], "MOST_PINNED", 0)
     with counted(driver) as found:
         with um.host_view(x) as h:
             assert (h == 1).all()

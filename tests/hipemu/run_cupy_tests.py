@@ -57,6 +57,8 @@ GROUPS = {
 KNOWN = {
     r"test_device.py::.*::test_cusparse_handle": "sparse matrices (hipSPARSE) are not emulated",
     r"test_nccl.py::TestNCCL::test_(abort|check_async_error|comm_size|init_all|single_proc)": "RCCL is not emulated",
+    r"test_generator_api.py": "default_rng() asks attribute 14, an error on a card of ROCm 5 too (test_device.py)",
+    r"TestQRDecomposition.*test_mode_rank3": "rocSOLVER's batched QR is not emulated",
     r"backend='block'": "hipCUB's headers are not there: CuPy warns, and reduces with a kernel of its own",
     r"backend=\['cub'\]": "the same",
 }

@@ -61,6 +61,18 @@ def test_float16_conversions_round_as_numpy_does(emulated: Run) -> None:
     )
 
 
+def test_bessel_functions_end_in_infinity(emulated: Run) -> None:
+    emulated(
+        """
+        x = np.array([0, 1e-9, 1, -3, 29.9, 30.1, 300, 700, 800, -np.inf, np.nan])
+        got = cupy.i0(cupy.asarray(x)).get()
+        np.testing.assert_allclose(got[:8], np.i0(x[:8]), rtol=1e-14)
+        assert (got[8:10] == np.inf).all() and np.isnan(got[10])
+        assert cupy.i0(cupy.asarray([1 << 62, -5])).get()[0] == np.inf
+        """
+    )
+
+
 def test_barriers_and_static_and_dynamic_shared_memory(emulated: Run) -> None:
     emulated(
         r"""

@@ -74,13 +74,14 @@ def test_every_counter_is_counted_where_it_belongs(emulated: Run) -> None:
             with cupy.cuda.Device(1):
                 write(x1)                                     # on to device 1
             rt.memPrefetchAsync(x.data.ptr, x.nbytes, -1, 0)  # home
+            rt.deviceSynchronize()                            # advice is not ordered with streams
             rt.memAdvise(x.data.ptr, x.nbytes, 1, 0)
             read(x)                                           # a copy on device 0
             host(x)[0] = 2                                    # given up
             rt.memAdvise(y.data.ptr, y.nbytes, 5, 1)          # mapped on device 1
             rt.memPrefetchAsync(y.data.ptr, y.nbytes, 0, 0)
             rt.deviceSynchronize()
-            rt.malloc(rt.memGetInfo()[0] + 8 * PAGE)          # makes room on device 0
+            rt.malloc(rt.memGetInfo()[0] + 24 * PAGE)         # makes room on device 0
         rows = [all_of_it.host, *all_of_it.by_device.values()]
         for name in {names}:
             assert any(getattr(row, name) for row in rows), name

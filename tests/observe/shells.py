@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import sys
 from collections.abc import Iterator
@@ -56,6 +57,7 @@ def a_notebook(capsys: pytest.CaptureFixture[str], *, on_host: bool = True) -> I
     was = {name: getattr(sys, name) for name in _LAST if hasattr(sys, name)}
     for name in was:
         delattr(sys, name)
+    vars(builtins).pop("_", None)  # a doctest leaves it, and IPython then keeps no last value
     module = ModuleType("a_notebook")
     shell = InteractiveShell.instance(config=config, user_module=module)
     try:

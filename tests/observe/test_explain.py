@@ -45,7 +45,7 @@ def test_it_prints_iterates_and_goes_into_json() -> None:
     assert lines[0] == "1 finding in 1.00 s" and lines[1].startswith("1. on-demand faults: <table> (uint8[100, 4096])")
     assert lines[-2:] == [
         "Told by somebody (exact).",
-        "Savings are modelled, by the emulator's figures for an MI210.",
+        "Savings are modelled, from the emulator's figures for an MI210.",
     ]
     values = json.loads(json.dumps(found.as_dict()))
     assert values["findings"][0]["array"]["name"] == "<table>" and values["source"] == "somebody (exact)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from tests.fake_driver import FakeDriver
 from umarray.drivers import get_driver
@@ -11,7 +12,8 @@ from umarray.observe.facts import Costs
 from umarray.observe.model import costs_of
 
 
-def test_a_device_has_its_calibration_or_what_is_assumed(fake: FakeDriver) -> None:
+def test_a_device_has_its_calibration_or_what_is_assumed(fake: FakeDriver, monkeypatch: Any) -> None:
+    monkeypatch.delenv("HIPEMU", raising=False)
     costs = Costs(**costs_of(fake))
     assert costs.source.startswith("what was assumed for ")
     assert costs.demand < costs.to_device and costs.call > 0 and costs.fault > 0

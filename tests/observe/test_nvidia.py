@@ -46,7 +46,7 @@ def source(fake: FakeDriver, fake_cupti: FakeCupti, canary: Any) -> Nvidia:
 
 
 def told(fake_cupti: FakeCupti) -> list[Any]:
-    at, host = fake_cupti.clock, cupti.HOST_ID
+    at, host = fake_cupti.clock, 0
     return [
         activity(HTOD, 0, 8192, source=host, to=0, flags=1, start=at),
         activity(HTOD, 8192, 4096, source=host, to=0, flags=2, start=at + 1),

@@ -44,6 +44,17 @@ def test_a_page_that_two_share_belongs_to_the_larger_part_and_is_contested() -> 
     found = of([moved(0, 2, HOST, GPU)], [first, second])
     assert [(one.move.nbytes, one.contested) for one in found["first"].shares] == [(PAGE, False), (PAGE, True)]
     assert "second" not in found
+    little = Named("little", BASE, 500, (500,), "uint8")
+    large = Named("large", BASE + 512, 3000, (3000,), "uint8")
+    assert list(of([moved(0, 1, HOST, GPU)], [little, large])) == ["large"]
+
+
+def test_what_a_driver_moved_along_goes_with_the_array_that_was_touched() -> None:
+    facts = Facts(page=PAGE, grain=16 * PAGE, moves=in_order([moved(0, 16, HOST, GPU)]), named=(named("a", 3, 2),))
+    (one,) = histories(facts)
+    assert pages_of(one) == [(0, 16)]
+    facts = Facts(page=PAGE, grain=4 * PAGE, moves=in_order([moved(0, 16, HOST, GPU)]), named=(named("a", 3, 2),))
+    assert [one.subject.name for one in histories(facts)] == ["a", ""]
 
 
 def test_blocks_count_only_while_they_live() -> None:
@@ -51,6 +62,11 @@ def test_blocks_count_only_while_they_live() -> None:
     found = of([moved(0, 4, HOST, GPU), moved(0, 4, GPU, HOST)], made=made)
     assert [move.to for move in found["early"].moves] == [GPU]
     assert [move.to for move in found["late"].moves] == [HOST]
+
+
+def test_what_happens_after_a_block_has_gone_is_nobodys() -> None:
+    found = of([moved(0, 4, HOST, GPU), moved(0, 4, GPU, HOST)], made=[block(0.0, 0, 4, "a.py:1", 1.5e-3, "x")])
+    assert [move.to for move in found["x"].moves] == [GPU] and [move.to for move in found[""].moves] == [HOST]
 
 
 def test_what_one_line_makes_again_and_again_is_one_subject() -> None:

@@ -111,7 +111,7 @@ def test_order_is_kept_whoever_prepares(data: st.DataObject) -> None:
     """Workers finish in any order, rest and wake at any time, and between the caller prepares groups."""
     workers, slots, count = (data.draw(st.integers(*bounds)) for bounds in ((1, 4), (2, 5), (0, 30)))
     late = data.draw(st.sets(st.integers(0, 29), max_size=4))
-    turns = data.draw(st.lists(st.sampled_from(["wake", "rest", "prepare"]), max_size=8))
+    turns = data.draw(st.lists(st.sampled_from(["wake", "rest", 1, 2, 4]), max_size=8))
     passed = [threading.Event() for _ in range(30)]
 
     def prep(item: int, slot: Any) -> int:
@@ -125,22 +125,22 @@ def test_order_is_kept_whoever_prepares(data: st.DataObject) -> None:
 
     def settled() -> bool:
         end = monotonic() + PATIENCE
-        while not feed.resting and not feed._ended and lab.failed.empty():
+        while not feed.resting and not feed.ended and lab.failed.empty():
             assert monotonic() < end
             sleep(0.0005)
         return feed.resting
 
     for turn in turns if count else []:
-        if turn == "wake" and feed.resting and not feed._ended:
+        if turn == "wake" and feed.resting and not feed.ended:
             feed.wake()
         elif turn == "rest":
             feed.rest()
-        elif turn == "prepare":
+        elif turn != "wake":
             feed.rest()
             if settled():
-                feed.prepare(data.draw(st.integers(1, 4)))
+                feed.prepare(int(turn))
     feed.rest()
-    if settled() and not feed._ended:
+    if settled() and not feed.ended:
         feed.wake()
     feed.join()
     seen = [lab.seen.get_nowait() for _ in range(lab.seen.qsize())]

@@ -12,8 +12,9 @@ from umarray.pipeline.pace import LONG, TRY_CALLER, TRY_THREADS, Pace
 class Clock:
     """Drives a pace through steps that take so long in each way."""
 
-    def __init__(self, pace: Pace, caller: float, threads: float) -> None:
+    def __init__(self, pace: Pace, caller: float, threads: float, prep: float = 0.5, wait: float = 0.0) -> None:
         self.pace, self.now = pace, 1.0
+        self.prep, self.wait = prep, wait  # shares of a step in the caller's thread
         self.seconds = {False: caller, True: threads}
         self.ways: list[bool] = []
 
@@ -21,7 +22,10 @@ class Clock:
         """The way at the end."""
         for _ in range(steps):
             self.ways.append(self.pace.threads)
-            self.now += self.seconds[self.pace.threads]
+            self.now += (took := self.seconds[self.pace.threads])
+            if not self.pace.threads:
+                self.pace.prepared(self.prep * took)
+                self.pace.waited(self.wait * took)
             self.pace.step(self.now)
         return self.pace.threads
 
@@ -39,17 +43,39 @@ def test_an_iterator_is_read_by_a_thread_first(live: bool) -> None:
     assert Pace(None, 3, live).threads is live
 
 
-def test_long_preparation_gets_a_thread_at_once() -> None:
-    pace = Pace(None, 3, live=False)
-    pace.prepared(LONG / 2)
-    assert not pace.threads
-    pace.prepared(LONG)
-    assert pace.threads
+@pytest.mark.parametrize("first", [LONG / 2, LONG, 2 * LONG])  # the first may compile what it runs
+def test_long_preparation_gets_a_thread_at_once(first: float) -> None:
+    for second in (LONG / 2, LONG):
+        pace = Pace(None, 3, live=False)
+        pace.prepared(first)
+        assert not pace.threads
+        pace.prepared(second)
+        assert pace.threads is (min(first, second) >= LONG)
+
+
+@pytest.mark.parametrize(
+    ("prep", "wait", "tried"),
+    [
+        (0.5, 0.0, True),
+        (0.5, 0.45, False),
+        (0.05, 0.0, False),
+        (0.95, 0.0, False),
+        (0.2, 0.6, True),
+        (0.15, 0.8, False),
+    ],
+)
+def test_threads_are_tried_where_they_can_hide_something(prep: float, wait: float, tried: bool) -> None:
+    clock = Clock(Pace(None, 3, live=False), 1e-3, 0.5e-3, prep, wait)
+    assert clock.run(300) is tried
+
+
+def test_long_steps_are_decided_by_a_few() -> None:
+    assert Clock(Pace(None, 3, live=False), 0.04, 0.03).run(12) is True
 
 
 @pytest.mark.parametrize(
     ("caller", "threads", "best"),
-    [(0.4e-3, 0.3e-3, True), (0.3e-3, 0.4e-3, False), (1.5e-3, 1.3e-3, True), (0.3e-3, 0.3e-3, None)],
+    [(0.8e-3, 0.6e-3, True), (0.6e-3, 0.8e-3, False), (1.5e-3, 1.3e-3, True), (0.6e-3, 0.6e-3, None)],
 )
 @pytest.mark.parametrize("live", [True, False])
 def test_the_faster_way_is_found_and_stays(caller: float, threads: float, best: bool | None, live: bool) -> None:
@@ -68,9 +94,9 @@ def test_what_cannot_pay_is_not_tried() -> None:
 
 
 def test_steps_that_change_are_decided_anew_and_ever_less_often() -> None:
-    clock = Clock(Pace(None, 3, live=False), 0.3e-3, 0.6e-3)
+    clock = Clock(Pace(None, 3, live=False), 0.6e-3, 1.2e-3)
     assert clock.run(300) is False
-    clock.seconds = {False: 1.2e-3, True: 0.6e-3}
+    clock.seconds = {False: 2.4e-3, True: 1.2e-3}
     assert clock.run(300) is True
     changes = []
     for turn in range(40):  # steps that keep changing must not make it flutter
@@ -98,3 +124,10 @@ def test_any_times_are_survived(runs: list[tuple[float, int]], live: bool) -> No
         clock.run(steps)
         pace.begin()
     assert pace.threads in (True, False)
+
+
+def test_slow_first_steps_do_not_decide() -> None:
+    clock = Clock(Pace(None, 3, live=False), TRY_THREADS * 1.2, TRY_THREADS * 0.9)
+    clock.run(2 * 3 + 2 + 17)  # one measurement
+    clock.seconds[False] = TRY_THREADS * 0.8
+    assert clock.run(500) is False and set(clock.ways) == {False}

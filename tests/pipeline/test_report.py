@@ -80,3 +80,53 @@ def test_a_single_batch_is_all_that_there_is_to_count() -> None:
     clock.queued("compute", 0, event, event)
     clock.finish()
     assert clock.stages()["prep"] == 5.0
+
+
+def test_of_short_steps_some_are_timed_and_all_are_counted(fake: Any) -> None:
+    clock = Clock(fake)
+    clock.sparse = True
+    assert [index for index in range(40) if clock.times(index)] == [0, 1, 16, 32]
+    assert [index for index in range(0, 40, 4) if clock.times(index, 4)] == [0, 16, 32]
+    assert [index for index in range(1, 40, 3) if clock.times(index, 3)] == [1, 16, 31]
+    at = 0.0
+    for index in range(33):
+        if not clock.times(index):
+            clock.passed()
+            continue
+        events = [fake.record(0, 0, timed=True) for _ in range(2)]
+        events[0].at, events[1].at = index * 2.0, index * 2.0 + 0.5
+        clock.queued("compute", index, *events)
+        at = index * 2.0
+    clock.finish()
+    assert at == 64.0 and clock.steps == 33 and clock.step() == 2.0 and clock.stages()["compute"] == 0.5
+    stop = events_of_nobody()
+    assert clock.times(7)
+    stop()
+
+
+def events_of_nobody() -> Any:
+    return events.listen(lambda record: None)
+
+
+def test_a_group_counts_as_its_batches(fake: Any) -> None:
+    clock = Clock(fake)
+    start, end = (fake.record(0, 0, timed=True) for _ in range(2))
+    start.at, end.at = 1.0, 5.0
+    clock.queued("transfer", 3, start, end, 4)
+    clock.settle()
+    assert clock.stages()["transfer"] == 1.0
+
+
+def test_a_lap_is_what_came_since_the_one_before() -> None:
+    driver = HostDriver()
+    clock = Clock(driver)
+    for seconds in (1.0, 3.0):
+        for index in range(5):
+            clock.ran("prep", index, 0.0, seconds)
+            start, end = driver.record(0, 0), driver.record(0, 0)
+            end.at = index * seconds  # type: ignore[attr-defined]
+            clock.queued("compute", index, start, end)
+        clock.finish()
+        steps, step, stages = clock.lap()
+        assert (steps, step, stages["prep"]) == (4, seconds, seconds)
+    assert clock.lap()[0] == 0

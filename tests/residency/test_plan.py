@@ -162,13 +162,33 @@ def test_overwritten_pages_are_renewed_where_the_runtime_can(make_fake: Callable
     assert picks(plan.plan(pages_of(fake, x), lambda n: None)) == [Pick.PREFETCH]
 
 
+def test_overwritten_pages_that_are_there_are_left_and_their_neighbours_brought(
+    make_fake: Callable[..., FakeDriver],
+) -> None:
+    fake = make_fake(renews=True)
+    x = managed(fake, 1000, "u1")
+    read, written = x[: 500 * PAGE], x[500 * PAGE :]
+    fake.prefetch(address(written), written.nbytes, Device(0), 0)
+    found = uses(fake, reads=[read], writes=[written])
+    state, plan = planner(fake, found)
+    state.told.note(pages_of(fake, x), Device(0))
+    choices = plan.plan(pages_of(fake, x), lambda n: None)
+    assert [(one.pick, one.nbytes // PAGE) for one in choices] == [(Pick.NOTHING, 500), (Pick.PREFETCH, 500)]
+    costs = defaults(fake, 0)
+    plan = Planner(
+        state, 0, costs, lambda: pytest.fail("uses were made"), lambda: False
+    )  # nothing stale: not looked at
+    assert picks(plan.plan(pages_of(fake, x), lambda n: None)) == [Pick.PREFETCH]
+
+
 def test_what_does_not_fit_is_mapped_and_what_fits_is_brought(fake: FakeDriver) -> None:
-    x, y, z = managed(fake, 100), managed(fake, 200), managed(fake, 50)
+    whole = managed(fake, 400, "u1")  # one block, so that the order of the spans is known
+    x, y, z = (whole[a * PAGE : b * PAGE] for a, b in ((0, 100), (110, 310), (320, 370)))
     asked: list[int] = []
 
     def room(nbytes: int) -> int:
         asked.append(nbytes)
-        return 160 * PAGE
+        return 120 * PAGE
 
     _, plan = planner(fake)
     choices = plan.plan(pages_of(fake, x, y, z), room)
@@ -176,7 +196,7 @@ def test_what_does_not_fit_is_mapped_and_what_fits_is_brought(fake: FakeDriver) 
     assert {(choice.pick, choice.nbytes // PAGE) for choice in choices} == {
         (Pick.PREFETCH, 100),
         (Pick.MAP, 200),
-        (Pick.PREFETCH, 50),
+        (Pick.MAP, 50),  # 20 pages are left by then
     }
 
 

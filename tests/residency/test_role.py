@@ -142,6 +142,21 @@ def test_a_role_that_is_never_applied_says_so_and_one_that_is_dropped_is_undone(
     assert standing(fake, x) == NOTHING
 
 
+def test_pages_are_there_before_they_are_read_mostly(fake: FakeDriver) -> None:
+    x, seen = managed(fake, 100), list[Any]()
+    gate = fake.hold()
+
+    def look(call: Any) -> None:
+        if call.name == "synchronize":
+            gate.open()
+        if call.name == "advise":
+            seen.append(fake.where(address(x), x.nbytes))
+
+    fake.on_call = look
+    with um.role(x, "table"):
+        assert seen == [{HERE}]  # under the advice they would be copied, not moved
+
+
 def test_a_move_that_fails_takes_the_advice_back(fake: FakeDriver) -> None:
     x = managed(fake, 10)
     fake.fail("prefetch", 700)

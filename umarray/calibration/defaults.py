@@ -12,7 +12,6 @@ from umarray.drivers.base import Driver, Traits
 _K, _M = 1 << 10, 1 << 20
 
 _H200 = "measured on an NVIDIA H200 (CUDA 13, driver 580)"
-_KERNEL = "measured on an NVIDIA H200 (CUDA 13, driver 580), less an estimate of the kernel itself"
 _PCIE4 = "assumed: a PCIe 4.0 x16 link moves 26 of its 32 GB/s (the link: AMD's CDNA 2 white paper)"
 _GUESS = "a guess of the right order for XNACK on MI200, until someone measures it"
 _ONE = "host and device share one memory: nothing moves"
@@ -27,21 +26,24 @@ def _curve(*points: tuple[int, float]) -> Curve:
 _Curves = dict[str, Any]
 
 _CUDA: _Curves = {
-    "prefetch": _curve((64 * _K, 31), (2 * _M, 127), (32 * _M, 776), (256 * _M, 5300)),
-    "prefetch_back": _curve((64 * _K, 43), (2 * _M, 189), (32 * _M, 2150), (256 * _M, 14_900)),
-    "prefetch_there": _curve((64 * _K, 26), (2 * _M, 27), (32 * _M, 48)),
-    "prefetch_call": _curve((64 * _K, 25), (2 * _M, 69), (32 * _M, 681)),
-    "copy_in": _curve((64 * _K, 11), (2 * _M, 48), (32 * _M, 625)),
-    "copy_out": _curve((64 * _K, 11), (2 * _M, 48), (32 * _M, 635)),
-    "copy_managed": _curve((64 * _K, 18), (2 * _M, 60), (32 * _M, 676)),
-    "pageable_in": _curve((64 * _K, 61), (2 * _M, 188), (32 * _M, 5850)),
-    "pageable_out": _curve((64 * _K, 20), (2 * _M, 186), (32 * _M, 2350)),
-    "demand": _curve((64 * _K, 105), (2 * _M, 430), (32 * _M, 6100)),
-    "demand_back": _curve((64 * _K, 38), (2 * _M, 308), (32 * _M, 4950)),
-    "bus": _curve((64 * _K, 3), (2 * _M, 42), (32 * _M, 680)),
-    "host_write": _curve((64 * _K, 7), (2 * _M, 66), (32 * _M, 3580)),
+    "prefetch": _curve((64 * _K, 28), (2 * _M, 113), (32 * _M, 723), (256 * _M, 5300)),
+    "prefetch_back": _curve((64 * _K, 54), (2 * _M, 164), (32 * _M, 1780), (256 * _M, 14_900)),
+    "prefetch_there": _curve((64 * _K, 10), (2 * _M, 10), (32 * _M, 26)),
+    "prefetch_call": _curve((64 * _K, 16), (2 * _M, 35), (32 * _M, 327)),
+    "copy_in": _curve((64 * _K, 10), (2 * _M, 47), (32 * _M, 613)),
+    "copy_out": _curve((64 * _K, 9), (2 * _M, 46), (32 * _M, 613)),
+    "copy_managed": _curve((64 * _K, 16), (2 * _M, 55), (32 * _M, 676)),
+    "pageable_in": _curve((64 * _K, 25), (2 * _M, 145), (32 * _M, 2320)),
+    "pageable_out": _curve((64 * _K, 18), (2 * _M, 168), (32 * _M, 1910)),
+    "demand": _curve((64 * _K, 146), (2 * _M, 381), (32 * _M, 4340)),
+    "demand_back": _curve((64 * _K, 61), (2 * _M, 274), (32 * _M, 4230)),
+    "bus": _curve((64 * _K, 3), (2 * _M, 41), (32 * _M, 609)),
+    "host_write": _curve((64 * _K, 6), (2 * _M, 60), (32 * _M, 1220)),
 }
-_CUDA_SOURCES = {"demand": _KERNEL, "bus": _KERNEL}
+_RENEWING: _Curves = {
+    "renew": _curve((64 * _K, 25), (2 * _M, 36), (32 * _M, 231)),
+    "renew_back": _curve((64 * _K, 32), (2 * _M, 109), (32 * _M, 1550)),
+}
 _MIGRATING = ("prefetch", "prefetch_back", "prefetch_there", "prefetch_call", "copy_managed", "demand", "demand_back")
 _HIP: _Curves = {
     "prefetch": Curve.line(50e-6, 26e9),
@@ -75,7 +77,7 @@ def defaults(driver: Driver, device: int) -> Calibration:
         for name in _MIGRATING:
             del curves[name]
     if traits.renew:
-        curves |= {"renew": Curve.line(44e-6, 80e9), "renew_back": curves["prefetch_back"]}
+        curves |= _RENEWING
     sources = {name: _source(name, hip) for name in curves}
     if traits.prefetch:
         sources["prefetch_blocks"] = "ROCm 6.1 and 6.2, read in their sources" if hip else _H200
@@ -91,10 +93,10 @@ def defaults(driver: Driver, device: int) -> Calibration:
 
 def _source(name: str, hip: bool) -> str:
     if name in ("renew", "renew_back"):
-        return "estimated: the call as measured on an NVIDIA H200, and pages that are only cleared"
+        return f"{_H200}; assumed of others"
     if hip:
         return _PCIE4 if name in _HIP_MEASURABLE else _GUESS
-    return _CUDA_SOURCES.get(name, _H200)
+    return _H200
 
 
 def _slots(curves: _Curves) -> dict[str, Curve]:

@@ -23,7 +23,6 @@ from umarray.drivers.base import Allocation, Driver, Kind, host_bytes
 from umarray.errors import NotSupported
 from umarray.places import HOST, Device, Place
 
-HOST_ID = 0xFFFFFFFF  # CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID
 CAUSES = {1: "prefetch", 2: "coherence", 3: "speculative", 4: "eviction", 5: "access counters"}
 """CUpti_ActivityUnifiedMemoryMigrationCause. 1 is a call of the user's: a prefetch. 2 is what a fault moves."""
 WRITES = {1: False, 2: True, 3: True}
@@ -88,23 +87,28 @@ class Collector:
     Raises
     ------
     NotSupported
-        CUPTI refuses: another profiler has it, the driver allows counters to administrators only, ...
+        `cupti-python` or libcupti is missing, or CUPTI refuses: another profiler has it, or the driver allows counters
+        to administrators only.
     """
 
     def __init__(self, devices: int) -> None:
-        self._cupti: Any = importlib.import_module("cupti.cupti")
+        try:
+            self._cupti: Any = importlib.import_module("cupti.cupti")
+        except ImportError as error:
+            raise NotSupported(f"CUPTI needs cupti-python and pyelftools (the extra `counters`): {error}") from None
         kinds = self._cupti.ActivityUnifiedMemoryCounterKind
-        self._transfers = {int(kinds.BYTES_TRANSFER_HTOD), int(kinds.BYTES_TRANSFER_DTOH)}
+        self._devices = devices
+        self._up, self._down = int(kinds.BYTES_TRANSFER_HTOD), int(kinds.BYTES_TRANSFER_DTOH)
+        self._across = int(kinds.BYTES_TRANSFER_DTOD)
         self._device_faults, self._host_faults = int(kinds.GPU_PAGE_FAULT), int(kinds.CPU_PAGE_FAULT_COUNT)
-        if devices > 1:
-            self._transfers.add(int(kinds.BYTES_TRANSFER_DTOD))
         self._windows: WeakSet[Window] = WeakSet()
         self._lock = threading.Lock()
         self._settling = threading.Lock()
         self._canary: Allocation | None = None
         self._stream = 0
         self._chirped = threading.Event()
-        wanted = [*self._transfers, self._device_faults, self._host_faults]
+        wanted = [self._up, self._down, self._device_faults, self._host_faults]
+        wanted += [self._across] if devices > 1 else []
         try:
             self._switch_on([(device, kind) for device in range(devices) for kind in wanted])
         except Exception as error:
@@ -153,15 +157,21 @@ class Collector:
     def _read(self, activity: Any) -> Told | None:
         kind = int(getattr(activity, "counter_kind", -1))
         address, value, flags = int(activity.address), int(activity.value), int(getattr(activity, "flags_", 0))
-        source, to = _place(int(activity.src_id)), _place(int(activity.dst_id))
         times = int(activity.start), int(activity.end)
-        if kind in self._transfers:
+        if kind in (self._up, self._down, self._across):  # only the kind tells the host: its number is no fixed one
+            source = HOST if kind == self._up else self._device(activity.src_id, activity.dst_id)
+            to = HOST if kind == self._down else self._device(activity.dst_id, activity.src_id)
             return Told("transfer", address, value, source, to, CAUSES.get(flags, "other"), None, *times)
         if kind == self._device_faults:
-            return Told("device faults", address, value, source, source, "fault", WRITES.get(flags), *times)
+            device = self._device(activity.src_id, activity.dst_id)
+            return Told("device faults", address, value, device, device, "fault", WRITES.get(flags), *times)
         if kind == self._host_faults:
             return Told("host fault", address, 1, HOST, HOST, "fault", None, *times)
         return None
+
+    def _device(self, *numbers: int) -> Device:
+        """The first of these numbers that is one of a device."""
+        return Device(next((int(number) for number in numbers if 0 <= number < self._devices), 0))
 
     def flush(self) -> None:
         """Have CUPTI hand over what it has."""
@@ -197,10 +207,6 @@ class Collector:
         return canary is not None and canary.address <= address < canary.address + canary.nbytes
 
 
-def _place(number: int) -> Place:
-    return HOST if number == HOST_ID else Device(number)
-
-
 _collector: Collector | None = None
 _lock = threading.Lock()
 
@@ -210,8 +216,8 @@ def collector(devices: int) -> Collector:
 
     Raises
     ------
-    ImportError, NotSupported
-        `cupti-python` is not installed or finds no libcupti, or CUPTI refuses.
+    NotSupported
+        As for `Collector`.
     """
     global _collector
     with _lock:

@@ -14,8 +14,8 @@ import numpy as np
 
 _ENTRY = 8
 _PRESENT = 0x80  # of an entry's last byte; x86-64, AArch64 and POWER in use are little-endian
-_MOST = 1 << 12  # pages read in one go: 16 MiB, some 20 us
-_SAMPLES = 32
+_MOST = 1 << 11  # pages read in one go: 8 MiB, some 10 us
+_SAMPLES = 16
 
 
 class PageTable:

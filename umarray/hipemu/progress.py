@@ -26,7 +26,7 @@ class Progress:
             try:
                 from tqdm import tqdm
 
-                self._bar = tqdm(total=total, desc="hipemu", unit="file", dynamic_ncols=True)
+                self._bar = tqdm(total=total, desc="hipemu", unit="file", ncols=80, nrows=24)
             except Exception:  # not installed, or broken: the count below does
                 self._bar = None
 

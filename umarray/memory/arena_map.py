@@ -49,8 +49,8 @@ def arena_maps(pool: Pool) -> tuple[ArenaMap, ...]:
     >>> from umarray.memory.arena_map import arena_maps
     >>> with um.pool("1MiB", track=True) as pool:
     ...     x = um.zeros(1000)
-    ...     [(run.kind, run.nbytes) for run in arena_maps(pool)[0].runs]
-    [('alive', 8192), ('free', 1040384)]
+    ...     arena_maps(pool)[0].nbytes_of("alive")
+    8192
     """
     pool.statistics()  # takes in what came back
     blocks = _blocks(pool) if pool.tracking else []

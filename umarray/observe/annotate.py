@@ -29,9 +29,8 @@ class annotate:
 
     Notes
     -----
-    Ranges are called "umarray: prefetch", "umarray: epoch train", and so on. They show when the host was in them, as
-    every range does: where the pages are on their way, the profiler shows itself. Without a profiler attached a range
-    costs well under a microsecond.
+    Ranges are called "umarray: prefetch", "umarray: epoch train", "umarray: prep 3" and so on. They show when the host
+    was in them, as every range does: where the pages are on their way, the profiler shows itself.
 
     Examples
     --------

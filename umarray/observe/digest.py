@@ -22,7 +22,8 @@ def facts_of(recording: Recording) -> Facts:
     return Facts(
         began=header.began,
         ended=ended,
-        page=_page(header),
+        page=header.migrates,
+        grain=_grain(header),
         memory=dict(header.memory),
         source="; ".join(f"{one['name']} ({one['exactness']})" for one in header.sources),
         sees_uses="used_bytes" in header.sees,
@@ -175,10 +176,9 @@ class _Gathered:
             self.named.append(one)
 
 
-def _page(header: Header) -> int:
-    """Bytes that one touch may move: a page, where every page is told of, else what a driver moves with it."""
-    exact = any(source["exactness"] == "exact" for source in header.sources)
-    return header.migrates if exact else max(header.migrates, _GRAIN)
+def _grain(header: Header) -> int:
+    """Bytes that may have moved along with a touch: none where every page is told of."""
+    return 0 if any(source["exactness"] == "exact" for source in header.sources) else _GRAIN
 
 
 def _costs(header: Header) -> Costs:

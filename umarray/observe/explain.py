@@ -76,7 +76,7 @@ class Explanation(html.Shown):
             f"Told by {self.source}." if self.source else "Nothing here can tell what moved: only requests are known."
         ]
         if any(one.modelled and one.saving for one in self.findings):
-            notes.append(f"Savings are modelled, by {self.costs}.")
+            notes.append(f"Savings are modelled, from {self.costs}.")
         if self.lost:
             notes.append(f"{self.lost:,} records were lost, so there may be more.")
         return notes

@@ -196,6 +196,8 @@ class Facts:
     ended: float = 0.0
     page: int = 4096
     """Bytes of a page that migrates."""
+    grain: int = 0
+    """Bytes that a driver moves along with what was touched, at the most, where it does not tell them apart."""
     memory: Mapping[int, int] = field(default_factory=dict)
     """Bytes of each device."""
     source: str = ""

@@ -29,7 +29,7 @@ def costs_of(driver: Driver) -> dict[str, Any]:
         figures = importlib.import_module("umarray.hipemu.history").costs()  # not before somebody watches there
         known_here = {one.name for one in fields(Costs)}
         given = {name: value for name, value in figures._asdict().items() if name in known_here}
-        return asdict(Costs(**given, source="the model of the emulated card"))
+        return asdict(Costs(**given, source="the emulated card's figures"))
     if not driver.device_count():
         return asdict(Costs(source="assumed: there is no device"))
     known = current(0)

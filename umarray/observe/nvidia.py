@@ -34,7 +34,7 @@ class Nvidia:
 
     Raises
     ------
-    ImportError, NotSupported
+    NotSupported
         CUPTI cannot be used here.
     """
 

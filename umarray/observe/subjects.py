@@ -110,7 +110,7 @@ def histories(facts: Facts) -> tuple[History, ...]:
         gathered.setdefault(one.key, _Gathered()).lives.append(one)
     nobody = _Gathered()
     for index, move in enumerate(facts.moves):
-        for life, start, stop, contested in _parts(move, where, facts.page):
+        for life, start, stop, contested in _parts(move, where, facts.page, facts.grain):
             group = nobody if life is None else gathered[life.key]
             group.shares.append(Share(index, cut(move, start, stop), contested))
     found = [_history(group) for group in gathered.values() if group.shares]
@@ -189,7 +189,7 @@ class _Index:
         return found[::-1]
 
 
-def _parts(move: Move, where: _Index, page: int) -> list[_Piece]:
+def _parts(move: Move, where: _Index, page: int, grain: int) -> list[_Piece]:
     """A move's pages by who lives there; a page with several belongs to the one with most of its bytes."""
     lives = where.overlapping(move.address, move.stop, move.time)
     winners: dict[int, tuple[int, _Life]] = {}
@@ -216,20 +216,26 @@ def _parts(move: Move, where: _Index, page: int) -> list[_Piece]:
         for life, start, stop, contested in sorted(parts, key=lambda one: one[1])
         if start < move.stop and stop > move.address
     ]
-    return _with_gaps(pieces, move)
+    return _with_gaps(pieces, move, grain)
 
 
-def _with_gaps(pieces: list[_Piece], move: Move) -> list[_Piece]:
-    """The pieces, cut where they overlap, and what lies between them."""
+def _with_gaps(pieces: list[_Piece], move: Move, grain: int) -> list[_Piece]:
+    """The pieces, cut where they overlap, and what lies between them; gaps below the grain go with the piece before."""
     found: list[_Piece] = []
     at = move.address
     for life, start, stop, contested in pieces:
-        if start > at:
+        if at < start < at + grain and found:
+            found[-1] = (*found[-1][:2], start, found[-1][3])
+        elif at < start < at + grain:
+            start = at
+        elif start > at:
             found.append((None, at, start, False))
         if stop > at:
             found.append((life, max(at, start), stop, contested))
             at = stop
-    if at < move.stop:
+    if found and at < move.stop < at + grain:
+        found[-1] = (*found[-1][:2], move.stop, found[-1][3])
+    elif at < move.stop:
         found.append((None, at, move.stop, False))
     return found
 

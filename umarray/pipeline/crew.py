@@ -15,6 +15,7 @@ from umarray.pipeline.engine import END, WAKE, Engine
 from umarray.pipeline.feed import Feed
 from umarray.pipeline.first_error import FirstError
 from umarray.pipeline.lanes import Lane
+from umarray.pipeline.shown import shown
 from umarray.pipeline.slots import Slot
 
 
@@ -71,7 +72,9 @@ class Crew:
 
     def _arrive(self, message: Any) -> None:
         if message is not END:
-            if not self._engine.transport.move(message):
+            with shown("transfer", message.parts[0].index):
+                moved = self._engine.transport.move(message)
+            if not moved:
                 return
             message.slot.hold(message.parts)
         self._engine.inbox.put(message)

@@ -16,6 +16,7 @@ from umarray.pipeline.kernel_lock import kernel_turn
 from umarray.pipeline.layout import Layout
 from umarray.pipeline.report import Clock
 from umarray.pipeline.ring import Ring
+from umarray.pipeline.shown import shown
 from umarray.pipeline.slots import Job, Lending, Part, Slot
 
 END = object()
@@ -80,9 +81,10 @@ class Engine:
         view.renew()
         start = perf_counter()
         if self._prep is None:
-            meta, others = None, view.fill(item)
+            with shown("prep", index):
+                meta, others = None, view.fill(item)
         else:
-            with kernel_turn():
+            with kernel_turn(), shown("prep", index):
                 start = perf_counter()
                 meta = self._prep(item, view)
             view.check()

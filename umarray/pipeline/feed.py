@@ -62,6 +62,8 @@ class Feed:
         Where `prepare` is.
     asleep : bool
         Whether the threads are to rest.
+    ended : bool
+        The source has no more, and END was handed on.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class Feed:
         self._count = 0  # items taken
         self._jobs = 0  # slots taken
         self._exhausted = False  # the source has said so
-        self._ended = False  # and it was handed on
+        self.ended = False
         self._ahead: list[Any] = []  # an item that was read to see whether there is one
         self._turn = threading.Lock()
         self._wakes: SimpleQueue[None] = SimpleQueue()
@@ -89,6 +91,7 @@ class Feed:
         self.at = At()
         self.asleep = True
         self.stopping = False
+        self._waited = 0.0
         self._workers = [
             _Worker(target=self._work, name=f"umarray-pipeline-prep-{number}", daemon=True) for number in range(workers)
         ]
@@ -131,9 +134,14 @@ class Feed:
                 if worker.at.stage == "source":
                     break
 
-    def prepare(self, most: int = 1) -> None:
-        """Prepare up to so many batches as one job, in the calling thread, and hand it on; or else END."""
+    def prepare(self, most: int = 1) -> float:
+        """Prepare up to so many batches as one job, in the calling thread, and hand it on; or else END.
+
+        Seconds that it waited for the slot.
+        """
+        self._waited = 0.0
         self._prepare(self.at, most)
+        return self._waited
 
     def ends(self) -> bool:
         """Whether the source has no more items, which may take reading one. As `prepare`, in the calling thread."""
@@ -166,7 +174,7 @@ class Feed:
         ring = self._engine.transport.writing
         with self._turn:
             at.stage, at.index = "source", self._count
-            slot = None if self._ended else ring.take()
+            slot = None if self.ended else ring.take()
             if slot is None:
                 return False
             if self.asleep and not most:  # asked to rest while it waited for the slot
@@ -176,14 +184,17 @@ class Feed:
             number, item = self._jobs, self._next(at)
             if item is END:
                 ring.put(slot, Role.PREP, slot.after)
-                self._ended = True
+                self.ended = True
                 self._order.put(number, END)
                 return False
             if self.stopping:
                 return False
             self._jobs += 1
         if slot.after is not None:
+            asked = perf_counter()
             slot.after.wait()
+            if most:
+                self._waited = perf_counter() - asked
         job, begun = Job(slot, []), perf_counter()
         self._engine.write(job, item, at.index)
         while len(job.parts) < most and perf_counter() - begun < GROUP_SECONDS and not self._ends(at):

@@ -1,19 +1,23 @@
-"""Whether preparation has threads of its own: decided by how long steps take, and by trying the other way.
+"""Whether preparation has threads of its own: decided by what they could hide, and by trying it.
 
 Handing a batch from thread to thread has a price: below about half a millisecond a step it costs more than it hides
-(measured beside a pinned ring written by hand, 1 to 256 MiB, on an NVIDIA H200). In between, the two ways are tried in
-turn, and what is faster stays until steps change.
+(measured beside a pinned ring written by hand, 1 to 256 MiB, on an NVIDIA H200). Above, a thread hides at most the
+shorter of preparation and what else the caller's thread does; where that thread mostly waits for the device, nothing.
+Where it may pay both ways are tried, and what is faster stays until steps change.
 """
 
 from __future__ import annotations
 
 from typing import final
 
-LONG = 0.5e-3
-"""Seconds of preparing one batch from which threads are certain to pay."""
+LONG = 50e-3
+"""Seconds of preparing one batch, not the first, from which a thread is taken without measuring whole steps."""
 
-TRY_THREADS = 0.1e-3
+TRY_THREADS = 0.5e-3
 """Seconds a step in the caller's thread from which threads are tried."""
+
+HIDES = 0.1
+"""The share of a step that threads must be able to hide to be tried."""
 
 TRY_CALLER = 2e-3
 """Seconds a step with threads up to which the caller's thread is tried."""
@@ -27,8 +31,16 @@ WINDOW = 16
 WINDOW_SECONDS = 5e-3
 """And so long, at least: one interruption must not decide."""
 
-BETTER = 0.97
-"""The other way must take less than so much of a step's time."""
+LONG_STEP = 20e-3
+"""Steps of so many seconds are measured by a few."""
+
+FEW = 3
+
+CONFIRMED = 2
+"""Times that steps are measured before the other way is tried: the first ones may touch memory that is new."""
+
+WORTH = 0.92
+"""Threads must take less than so much of a step's time in the caller's thread: they take cores from the program."""
 
 CHANGED = 1.5
 """Steps that take so many times more or less than when it was decided: both ways are tried again."""
@@ -61,19 +73,33 @@ class Pace:
         self.short = False
         self._lead = lead
         self._times: dict[bool, float] = {}
-        self._holdoff, self._waits = 1, 0
+        self._holdoff, self._waits, self._measured = 1, 0, 0
         self._last = 0.0
+        self._preps: list[float] = []
         self.begin()
 
     def begin(self) -> None:
         """An iteration begins: nothing is under way."""
         self._skip = 2 * self._lead + 2
-        self._steps, self._spent, self._last = 0, 0.0, 0.0
+        self._last = 0.0
+        self._restart()
 
-    def prepared(self, seconds: float) -> None:
-        """Preparing one batch in the caller's thread took so long."""
-        if not self._fixed and not self.threads and seconds >= LONG:
-            self._change(True)
+    def _restart(self) -> None:
+        self._steps, self._spent = 0, 0.0
+        self._prep = self._wait = 0.0
+
+    def prepared(self, seconds: float, waited: float = 0.0) -> None:
+        """Reading the source and preparing, in the caller's thread, took so long, after such a wait for a slot."""
+        self._wait += waited
+        self._prep += seconds
+        if len(self._preps) < 2 and not self._fixed and not self.threads:
+            self._preps.append(seconds)  # the first may have compiled something
+            if len(self._preps) == 2 and min(self._preps) >= LONG:
+                self._change(True)
+
+    def waited(self, seconds: float) -> None:
+        """The caller's thread waited so long for the device or for a slot."""
+        self._wait += seconds
 
     def step(self, now: float) -> None:
         """The caller asks for the next batch, at this time of a clock."""
@@ -81,13 +107,15 @@ class Pace:
         if last == 0.0:
             return
         if self._skip > 0:
-            self._skip -= 1
+            self._skip = min(self._skip, FEW) - 1 if now - last >= LONG_STEP else self._skip - 1
+            self._restart()
             return
         self._steps += 1
         self._spent += now - last
-        if self._steps >= WINDOW and self._spent >= WINDOW_SECONDS:
+        enough = FEW if self._spent >= FEW * LONG_STEP else WINDOW
+        if self._steps >= enough and self._spent >= WINDOW_SECONDS:
             self._decide(self._spent / self._steps)
-            self._steps, self._spent = 0, 0.0
+            self._restart()
 
     def _decide(self, mean: float) -> None:
         self.short = mean < SHORT
@@ -100,15 +128,23 @@ class Pace:
                 return
             self._holdoff, self._waits = 2 * self._holdoff, 0  # the more often it changes, the less often it is tried
             self._times.clear()
-        self._times.setdefault(self.threads, mean)
+            self._measured = 0
+        self._times[self.threads] = mean = min(mean, self._times.get(self.threads, mean))
+        self._measured += 1
         other = self._times.get(not self.threads)
         if other is None:
-            if mean <= TRY_CALLER if self.threads else mean >= TRY_THREADS:
+            worth = mean <= TRY_CALLER if self.threads else mean >= TRY_THREADS and self._hidden() >= HIDES
+            if worth and self._measured >= CONFIRMED:
                 self._change(not self.threads)
-        elif other < self._times[self.threads] * BETTER:
+        elif other < mean * (1 / WORTH if self.threads else WORTH):
             self._change(not self.threads)
+
+    def _hidden(self) -> float:
+        """The share of a step that a thread could hide at best."""
+        return min(self._prep, self._spent - self._prep - self._wait) / self._spent
 
     def _change(self, threads: bool) -> None:
         self.threads = threads
         self._skip = 2 * self._lead + 2
-        self._steps, self._spent = 0, 0.0
+        self._measured = 0
+        self._restart()

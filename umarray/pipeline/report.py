@@ -145,7 +145,7 @@ class Clock:
 
     def times(self, index: int, batches: int = 1) -> bool:
         """Whether the batches from `index` on are to be timed on the device."""
-        return not self.sparse or index < 0 or -index % SPARSE < batches or bool(events.listeners)
+        return not self.sparse or index < 2 or -index % SPARSE < batches or bool(events.listeners)
 
     def ran(self, stage: str, index: int, start: float, end: float) -> None:
         """A stage ran on the host; an index below 0 counts for nothing."""

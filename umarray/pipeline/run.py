@@ -22,6 +22,7 @@ from umarray.pipeline.crew import Crew
 from umarray.pipeline.engine import Engine
 from umarray.pipeline.kernel_lock import kernel_turn
 from umarray.pipeline.pace import Pace
+from umarray.pipeline.shown import shown
 from umarray.pipeline.slots import Job
 
 T = TypeVar("T")
@@ -163,11 +164,13 @@ class Run:
                     return None
             elif job is not None:
                 return job
-            elif resting and not engine.transport.writing.free.empty():
+            elif resting and not (crew.feed.ended or engine.transport.writing.free.empty()):
                 self._called(self._prepare)
             else:
+                asked = perf_counter()
                 with suppress(Empty):
                     self._handle(engine.inbox.get(timeout=SIGNALS), None)
+                self._pace.waited(perf_counter() - asked)
 
     def _set_pace(self) -> None:
         pace, feed = self._pace, self._crew.feed
@@ -178,13 +181,11 @@ class Run:
         elif feed.asleep and feed.resting and not self._engine.ended:
             feed.wake()
 
-    def _prepare(self) -> None:
-        """Prepare one batch, or a group of them."""
+    def _prepare(self) -> None:  # one batch, or a group of them
         begun = perf_counter()
-        self._crew.feed.prepare(self._most if self._began else 1)
-        if not self._began:
-            self._pace.prepared(perf_counter() - begun)
-            self._began = True
+        waited = self._crew.feed.prepare(self._most if self._began else 1)
+        self._pace.prepared(perf_counter() - begun - waited, waited)
+        self._began = True
 
     def _called(self, call: Callable[[], T]) -> T | None:
         """Call what runs the user's source and prep; an error of theirs is kept with its stage and batch."""
@@ -215,7 +216,7 @@ class Run:
             return batch
         self._within = True
         try:
-            with kernel_turn() if engine.driver.mode is Mode.HOST else _FREE:
+            with kernel_turn() if engine.driver.mode is Mode.HOST else _FREE, shown("compute", index):
                 result = self._compute(batch)
         except BaseException:
             batch.close()  # the traceback keeps it

@@ -63,9 +63,8 @@ class access(Scope):
     >>> x, y = np.ones(1000), np.empty(1000)
     >>> with um.access(reads=[x], writes=[y]) as plan:
     ...     y[...] = x * 2
-    >>> print(plan)
-    access scope, closed: on the host
-      nothing: 2 arrays in host memory, which no hint can move
+    >>> plan.tally.skipped  # ordinary memory: nothing can be done for it, and `print(plan)` says so
+    2
     """
 
     _name = "access"
@@ -113,7 +112,7 @@ class access(Scope):
         if state.driver.traits(device).unified:
             self.choices = (Choice(Pick.NOTHING, tuple(pages), "host and device share one memory"),)
             return
-        planner = Planner(state, device, current(device), lambda: self._uses(state))
+        planner = Planner(state, device, current(device), lambda: self._uses(state), lambda: self._stale(state))
         job = Job(state, spans, Device(device), None, None, True, self.tally, self._arrays, self._serial)
         self.choices = tuple(planner.plan(pages, lambda nbytes: room_for(job, nbytes)))
         picked: dict[Pick, list[Span]] = {pick: [] for pick in Pick}
@@ -130,6 +129,11 @@ class access(Scope):
         known.note([*picked[Pick.ON_DEMAND], *picked[Pick.NOTHING]], Device(device))
         if state.driver.device_count() > 1:
             state.readers.enter(self, device, planner.uses.read)
+
+    def _stale(self, state: State) -> bool:
+        """Whether the host has a byte that is overwritten, or might."""
+        ranges = (layout_of(x).range for x in self._writes)
+        return any(state.driver.host_share(start, stop - start) != 0 for start, stop in ranges if start < stop)
 
     def _uses(self, state: State) -> Uses:
         driver = state.driver

@@ -62,7 +62,14 @@ class LastAsked:
 
     def nbytes_at(self, place: Place) -> int:
         """Bytes of living allocations that were last asked to be at `place`."""
-        return sum(run.stop - run.start for run in self._runs if run.place == place and self._alive(run))
+        alive: dict[int, bool] = {}  # by serial: many runs lie in one allocation
+        total = 0
+        for run in self._runs:
+            if run.place == place:
+                if run.serial not in alive:
+                    alive[run.serial] = self._alive(run)
+                total += run.stop - run.start if alive[run.serial] else 0
+        return total
 
     def _put(self, new: list[_Asked]) -> None:
         """Enter sorted runs: those that lie between the first and the last of them are looked at, and no others."""

@@ -115,9 +115,17 @@ def all_there(state: State, device: int, pages: list[Span]) -> Choice | None:
 class Planner:
     """Decides for one device, from what is known at this moment."""
 
-    def __init__(self, state: State, device: int, costs: Calibration, uses: Callable[[], Uses]) -> None:
+    def __init__(
+        self,
+        state: State,
+        device: int,
+        costs: Calibration,
+        uses: Callable[[], Uses],
+        stale: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`uses` and `stale`, whether the host has any byte that is overwritten, are looked up where they matter."""
         self._state, self._driver, self._device, self._costs = state, state.driver, device, costs
-        self._make_uses = uses
+        self._make_uses, self._stale = uses, stale
         self._uses: Uses | None = None
         self.choices: list[Choice] = []
 
@@ -150,14 +158,20 @@ class Planner:
     def _pieces(self, span: Span) -> list[_Piece]:
         """A span, or the parts of it that are overwritten and the others, where they may lie apart."""
         missing, why = self._missing(span)
-        if not missing:
-            return [_Piece(span, 0, why, False)]
+        if not missing or not self._could_renew(missing):
+            return [_Piece(span, missing, why, False)]
         overwritten = within(self.uses.overwritten, span)
         if not overwritten or overwritten == [span] or len(overwritten) > _PIECES:
             return [_Piece(span, missing, why, overwritten == [span])]
         rest = within(without([(span.start, span.stop)], [(one.start, one.stop) for one in overwritten]), span)
         parts = sorted([(one, True) for one in overwritten] + [(one, False) for one in rest])
         return [_Piece(one, *self._missing(one), whole) for one, whole in parts]
+
+    def _could_renew(self, nbytes: int) -> bool:
+        renew, prefetch = self._costs.renew, self._costs.prefetch
+        if renew is None or prefetch is None or not self._driver.traits(self._device).renew:
+            return False
+        return renew(nbytes) < prefetch(nbytes) and self._stale()
 
     def _missing(self, span: Span) -> tuple[int, str]:
         """How many bytes of a span are not known to be on the device, and on what evidence."""
@@ -190,7 +204,7 @@ class Planner:
     def _bring(self, span: Span, pieces: list[_Piece]) -> None:
         """Choose for the pieces of a span that are missing and for which there is room."""
         why = max(pieces, key=lambda piece: piece.missing).why
-        if self._reads_only(span) and self._read_elsewhere(span):
+        if self._read_elsewhere(span) and self._reads_only(span):
             self._choose(Pick.DUPLICATE, [span], f"{why}, where it is read as well: both keep a copy")
             return
         renewed = [piece for piece in pieces if piece.overwritten]
@@ -208,7 +222,8 @@ class Planner:
         faults = costs.demand(missing) if costs.demand else ahead
         text = f"{why}: {_time(ahead)} asked for ahead against {_time(faults)} of faults ({self._source})"
         pick = Pick.PREFETCH if ahead <= faults else Pick.ON_DEMAND
-        self._choose(pick, within(merge((one.span.start, one.span.stop) for one in rest), span), text)
+        one_call = [rest[0].span] if len(rest) == 1 else None
+        self._choose(pick, one_call or within(merge((one.span.start, one.span.stop) for one in rest), span), text)
 
     @property
     def _source(self) -> str:
@@ -217,7 +232,7 @@ class Planner:
     def _renewing_pays(self, renewed: list[_Piece], rest: list[_Piece]) -> bool:
         """Whether renewing beats moving stale bytes, which other pages of the same call may carry along for little."""
         renew, prefetch = self._costs.renew, self._costs.prefetch
-        if not self._driver.traits(self._device).renew or renew is None or prefetch is None:
+        if renew is None or prefetch is None:
             return False
         stale, others = (sum(piece.missing for piece in pieces) for pieces in (renewed, rest))
         moving = prefetch(stale + others) - prefetch(others) if others else prefetch(stale)
@@ -228,7 +243,8 @@ class Planner:
 
     def _read_elsewhere(self, span: Span) -> bool:
         """Whether a copy should stay where the pages are: read-mostly stands on them, or a scope reads them there."""
-        if any(one.advice == "read_mostly" for one in self._state.ledger.standing([(span.start, span.stop)])):
+        ledger = self._state.ledger
+        if not ledger.empty and any(one.advice == "read_mostly" for one in ledger.standing([(span.start, span.stop)])):
             return True
         return self._state.readers.elsewhere(span, self._device)
 

@@ -164,6 +164,8 @@ def _with_room(job: Job) -> list[Span]:
     if nbytes < _LOOK_FROM and (small or not isinstance(job.to, Device)):
         return spans
     room = _room(job)
+    if nbytes <= room:
+        return spans
     page, kept = job.spans.page, []
     for span in spans:
         cut = min(span.nbytes, room if room >= span.nbytes else room // page * page)

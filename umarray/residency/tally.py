@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from umarray import html
 from umarray.sizes import format_size
 
 
 @dataclass(slots=True)
-class Tally:
+class Tally(html.Shown):
     """Counts of one scope, or of one move. A hint is one advice, or one prefetch, on one merged range of pages.
 
     Notes
@@ -40,6 +41,9 @@ class Tally:
     """Ranges on which exit could not restore what stood before, since it could not be read or the call failed."""
     bytes_renewed: int = 0
     """Of `bytes`: pages asked for without their contents, since all of them are overwritten."""
+
+    def _repr_html_(self) -> str:
+        return html.page("asked for", html.note(str(self)))
 
     def __str__(self) -> str:
         parts = [f"{self.asked} asked ({format_size(self.bytes)})", f"{self.unsupported} unsupported"]

@@ -39,6 +39,14 @@ def test_between_devices(write: bool, remedy: str) -> None:
     assert 0 < finding.saving < finding.cost
 
 
+def test_pieces_of_one_pass_are_no_rounds_and_faults_told_apart_are_charged() -> None:
+    pieces = [moved(page, 1, *way, cause="speculative") for way in ((HOST, GPU), (GPU, HOST)) for page in range(8)]
+    faults = [moved(0, 1, HOST, GPU, kind="faulted", faults=700)]
+    assert find(case(*pieces, *faults)) == []
+    (finding,) = find(case(*pieces, *faults, *pieces, *pieces))
+    assert (finding.evidence["rounds"], finding.evidence["faults"]) == (3, 700)
+
+
 def test_the_pages_that_stay_take_no_part() -> None:
     (finding,) = find(case(*there_and_back(3, 4), moved(4, 60, HOST, GPU)))
     assert finding.evidence["faults"] == 24

@@ -27,6 +27,10 @@ def test_faults_after_it_came_are_another_thing() -> None:
     assert find(case(*moves, prefetches=[asked(0.0)])) == []
 
 
+def test_faults_of_another_place_are_not_late() -> None:
+    assert find(case(moved(0, 8, GPU, HOST), prefetches=[asked(0.0)])) == []
+
+
 def test_only_the_pages_that_were_asked_for() -> None:
     (finding,) = find(case(moved(0, 8, HOST, GPU), prefetches=[asked(0.0, 2, 3)]))
     assert finding.evidence["late bytes"] == 3 * PAGE

@@ -34,5 +34,9 @@ def test_one_that_is_read_whole_is_none() -> None:
     assert find(case(*rows(256, 256), arrays=[named("x", 0, 256)])) == []
 
 
+def test_a_part_that_is_read_whole_in_any_order_is_none() -> None:
+    assert find(case(*rows(128, 128), arrays=[named("x", 0, 256)])) == []
+
+
 def test_one_that_is_written_is_none() -> None:
     assert find(case(*rows(60, 256, write=True), arrays=[named("x", 0, 256)])) == []

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 
 #include "errors.h"
 #include "faults.h"
@@ -50,7 +51,11 @@ void run(int device, const std::function<void()>& work) {
   // No signal mask is saved: the fault handler blocks none.
   if (sigsetjmp(escape, 0) == 0) {
     inside = true;
-    work();
+    try {
+      work();
+    } catch (const std::exception& error) {  // of a library's function; a kernel throws none
+      errors::stick(hipErrorLaunchFailure, (kernel.empty() ? "a copy" : kernel) + ": " + error.what());
+    }
     inside = false;
   } else {
     inside = false;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from umarray.observe.findings.finding import Case, Finding, claims
-from umarray.observe.findings.pages import Visited, code, demanded, distinct, faults_of, nbytes_of, on_demand
+from umarray.observe.findings.pages import Visited, code, demanded, distinct, faults_of, nbytes_of, on_demand, waited
 from umarray.observe.subjects import History, Share
 from umarray.places import Device, Host
 
@@ -12,11 +12,11 @@ def find(case: Case) -> list[Finding]:
     """One finding for an array of which pages went to and fro on demand, and did it again."""
     found = []
     for history in case.histories:
-        shares = [share for share in history.shares if on_demand(share.move)]
         visited = Visited(case.facts.page)
-        for share in shares:
-            visited.add(share.move)
-        bouncing = [share for share in shares if visited.bouncing(share.move)]
+        for move in history.moves:
+            if on_demand(move):
+                visited.add(move)
+        bouncing = [share for share in history.shares if waited(share.move) and visited.bouncing(share.move)]
         if bouncing:
             found.append(_finding(case, history, bouncing, visited))
     return found
@@ -40,8 +40,8 @@ def _finding(case: Case, history: History, shares: list[Share], visited: Visited
             left = sum(demanded(case, pages, place, place) for place in places[1:])
         what = f"It goes from device to device whenever another one touches it ({_names(places)})."
     else:
-        home = [move for move in moves if isinstance(move.to, Host)]
-        away = next(move.to for move in moves if isinstance(move.to, Device))
+        home = [move for move in moves if isinstance(move.to, Host) and move.carries]
+        away = next(move.to for move in moves if isinstance(move.to, Device) and move.carries)
         remedy = f'with um.host_view({x}, "r+") as h:  # its pages stay on the device'
         first = distinct(moves)
         left = demanded(case, first, home[0].to, away)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from umarray.observe.findings.finding import Case, Finding, claims
-from umarray.observe.findings.pages import faults_of, nbytes_of, on_demand, times, to_argument
+from umarray.observe.findings.pages import faults_of, nbytes_of, times, to_argument, waited
 from umarray.observe.subjects import History, Share
 from umarray.places import Host, Place
 from umarray.sizes import format_size
@@ -15,7 +15,7 @@ def find(case: Case) -> list[Finding]:
     for history in case.histories:
         by_place: dict[Place, list[Share]] = {}
         for share in history.shares:
-            if on_demand(share.move) or share.move.kind == "faulted":
+            if waited(share.move):
                 by_place.setdefault(share.move.to, []).append(share)
         found += [_finding(case, history, place, shares) for place, shares in by_place.items()]
     return found

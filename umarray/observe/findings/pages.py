@@ -69,6 +69,11 @@ def on_demand(move: Move) -> bool:
     return move.carries and move.cause in ON_DEMAND
 
 
+def waited(move: Move) -> bool:
+    """The same, or a fault that is told apart from what it moved."""
+    return on_demand(move) or move.kind == "faulted"
+
+
 def nbytes_of(moves: Iterable[Move]) -> int:
     """Bytes that moved."""
     return sum(move.nbytes for move in moves if move.carries)

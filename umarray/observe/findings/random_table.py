@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from umarray.observe.findings.finding import Case, Finding, claims
 from umarray.observe.findings.pages import distinct, faults_of, nbytes_of, on_demand, times, to_argument
+from umarray.observe.ranges import Ranges
 from umarray.observe.subjects import History, Share
 from umarray.places import Device
 from umarray.sizes import format_size
 
 _PAGES = 16  # an array of fewer is no table
 _JUMPS = 0.25  # of the faults, from which on the order is no sweep
-_SWEPT = 0.9  # of its pages: from there on it was read whole, in whatever order the device's threads ran
+_SWEPT = 0.9  # of the pages between the first and the last: from there on that was read whole, in whatever order
 
 
 def find(case: Case) -> list[Finding]:
@@ -26,9 +27,17 @@ def find(case: Case) -> list[Finding]:
         for device, shares in by_device.items():
             jumps = _jumps(shares)
             many = jumps >= _PAGES and jumps >= _JUMPS * faults_of(share.move for share in shares)
-            if many and distinct(share.move for share in shares) < _SWEPT * history.subject.nbytes:
+            if many and _scattered(shares):
                 found.append(_finding(case, history, device, shares, jumps))
     return found
+
+
+def _scattered(shares: list[Share]) -> bool:
+    """Whether pages that were not read remain between those that were. Order alone proves nothing: the threads of a
+    device run in any, and drivers move pages in pieces."""
+    read = Ranges((share.move.address, share.move.stop) for share in shares)
+    parts = list(read)
+    return len(parts) >= _PAGES and read.nbytes < _SWEPT * (parts[-1][1] - parts[0][0])
 
 
 def _jumps(shares: list[Share]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from umarray.observe.findings.finding import Case, Claim, Finding
-from umarray.observe.findings.pages import Visited, faults_of, nbytes_of, on_demand
+from umarray.observe.findings.pages import Visited, faults_of, nbytes_of, on_demand, waited
 from umarray.observe.subjects import NOBODY, History, Share
 
 
@@ -15,10 +15,11 @@ def find(case: Case) -> list[Finding]:
         (history, share)
         for history in case.histories
         for share in history.shares
-        if share.contested and on_demand(share.move) and history.subject is not NOBODY
+        if share.contested and waited(share.move) and history.subject is not NOBODY
     ]
     for _, share in contested:
-        visited.add(share.move)
+        if on_demand(share.move):
+            visited.add(share.move)
     for history, share in contested:
         if visited.bouncing(share.move):
             on_it = tuple(
@@ -31,7 +32,7 @@ def find(case: Case) -> list[Finding]:
 def _finding(case: Case, group: list[tuple[History, Share]], visited: Visited) -> Finding:
     moves = [share.move for _, share in group]
     cost, subject = case.cost(moves), group[0][0].subject
-    first = {move.address: move for move in reversed(moves)}.values()
+    first = {move.address: move for move in reversed(moves) if move.carries}.values()
     claimed: frozenset[Claim] = frozenset((history.subject, share.number) for history, share in group)
     rounds, x = visited.rounds(moves), subject.label
     return Finding(
@@ -43,7 +44,7 @@ def _finding(case: Case, group: list[tuple[History, Share]], visited: Visited) -
         cost,
         cost - case.cost(first),
         evidence={
-            "pages": len({move.address for move in moves}),
+            "pages": len({move.address // case.facts.page for move in moves}),
             "rounds": rounds,
             "faults": faults_of(moves),
             "moved bytes": nbytes_of(moves),
