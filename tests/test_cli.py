@@ -116,3 +116,17 @@ def test_a_reader_that_has_had_enough_is_no_error_to_tell() -> None:
             env={**os.environ, "UMARRAY_MODE": "host", "PYTHONUNBUFFERED": "1"},
         )
     assert (child.returncode, child.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_a_full_disk_is_one_line(buffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        child = subprocess.run(
+            [sys.executable, "-m", "umarray", "info"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            env={**os.environ, "UMARRAY_MODE": "host", "PYTHONUNBUFFERED": buffered},
+        )
+    assert child.returncode == 1 and child.stderr.count("\n") == 1 and "No space left" in child.stderr

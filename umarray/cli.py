@@ -35,12 +35,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     ``emulate`` does not return: the command that it runs takes the place of this process.
     """
     try:
-        return _run(sys.argv[1:] if argv is None else argv)
+        code = _run(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()  # here, where a full disk can still be told
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # whoever reads has had enough, as `head` does
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit fails again
-        return FAILED
+        # whoever reads has had enough, as `head` does: nothing to tell
+        return FAILED if isinstance(error, BrokenPipeError) else _complain(error, FAILED)
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -29,6 +29,8 @@ def test_it_survives_json(fake: FakeDriver) -> None:
         lambda v: v.update(measured="yes"),
         lambda v: v.update(device=None),
         lambda v: v.update(prefetch_blocks="no"),
+        lambda v: v.update(prefetch_blocks=1),
+        lambda v: v.update(seconds=float("nan")),
         lambda v: v["curves"].update(bus=[[1, -5]]),
         lambda v: v["curves"].update(bus=[]),
         lambda v: v["slots"].update(staged=3),

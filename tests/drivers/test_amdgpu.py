@@ -55,6 +55,18 @@ def test_a_node_that_may_not_be_read_is_left_out(tmp_path: Path) -> None:
     assert [node.gpu_id for node in amdgpu.nodes(tmp_path)] == [50237]
 
 
+@pytest.mark.parametrize("name", ["name", "mem_banks/0/properties", "io_links/0/properties"])
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"heap_type 1\nsize_in_bytes \xc2\xb2\n"])
+def test_a_gpu_of_which_less_is_known_is_counted_still(name: str, content: bytes | None, tmp_path: Path) -> None:
+    """Or the devices after it would be taken for others."""
+    amd_trees.mi210(tmp_path)
+    file = tmp_path / "sys/class/kfd/kfd/topology/nodes/1" / name
+    file.unlink()
+    file.mkdir() if content is None else file.write_bytes(content)
+    first, second = amdgpu.nodes(tmp_path)
+    assert (first.number, second.number, second.name != "") == (1, 2, True) and first.memory_bytes >= 0
+
+
 def test_nodes_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     amd_trees.mi210(tmp_path)
     nodes = tmp_path / "sys/class/kfd/kfd/topology/nodes"
@@ -75,6 +87,7 @@ def test_nodes_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
         ({"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "0"}, [1]),
         ({"ROCR_VISIBLE_DEVICES": "GPU-1234567890abcde1"}, [1]),
         ({"ROCR_VISIBLE_DEVICES": "-1"}, []),
+        ({"ROCR_VISIBLE_DEVICES": "\u00b2"}, []),
         ({"HIP_VISIBLE_DEVICES": ""}, [0, 1]),
     ],
 )

@@ -27,6 +27,7 @@ def test_sizes() -> None:
         [],
         ["--profile", "rtx", "--", "true"],
         ["--memory", "0", "--", "true"],
+        ["--memory", "9" * 400, "--", "true"],
         ["--page", "48KiB", "--", "true"],
         ["--devices", "9", "--", "true"],
         ["--xnack", "maybe", "--", "true"],

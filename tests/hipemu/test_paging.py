@@ -126,6 +126,21 @@ def test_the_size_of_a_page(emulated: Run, page: str) -> None:
     )
 
 
+@pytest.mark.parametrize("page", ["4KiB", "64KiB", "2MiB"])
+def test_a_page_lies_at_a_multiple_of_its_size(emulated: Run, page: str) -> None:
+    emulated(
+        """
+        for device in range(2):
+            with cupy.cuda.Device(device):
+                assert rt.malloc(5) % PAGE == 0
+        p, q = rt.mallocManaged(5), rt.mallocManaged(PAGE)
+        assert p % PAGE == q % PAGE == 0 and p != q
+        """,
+        page=page,
+        devices=2,
+    )
+
+
 def test_a_prefetch_moves_the_pages_it_names_and_no_others(emulated: Run) -> None:
     emulated(
         """

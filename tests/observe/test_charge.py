@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from umarray import events
 from umarray.observe.charge import charge
 from umarray.observe.recording import Stamped
@@ -101,3 +103,18 @@ def test_between_devices_and_the_order_of_rows() -> None:
     )
     assert [one.line for one in found] == ["much", "little"]
     assert found[0].bytes_between_devices == found[0].moved_bytes == PAGE
+
+
+@pytest.mark.watchdog(20)
+def test_blocks_that_a_long_loop_makes_at_one_address_are_soon_charged() -> None:
+    """Each move is not compared with all that ever lived there: that took more than a minute."""
+    records = []
+    for step in range(40_000):
+        at = 3.0 * step
+        records += [
+            Stamped(at, 1, events.Made(4096, 4096, "loop.py:1")),
+            Stamped(at + 1, 0, events.Migrated(4096, 4096, HOST, Device(0), "fault", at + 1, at + 1)),
+            Stamped(at + 2, 1, events.Gone(4096, 4096)),
+        ]
+    (one,) = charge(records)
+    assert one.bytes_to_device == 40_000 * 4096

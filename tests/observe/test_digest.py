@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import pytest
+
 from umarray import events
 from umarray.observe.digest import facts_of
 from umarray.observe.facts import Costs, Facts, Move, Named
@@ -59,6 +61,15 @@ def test_advice_stands_until_it_is_taken_back() -> None:
     (one,) = facts(on, other, off).advices
     assert (one.time, one.until) == (1.0, 3.0)
     assert facts(on).advices[0].until == 100.0
+
+
+@pytest.mark.watchdog(20)
+def test_advice_that_comes_and_goes_in_a_long_loop_is_soon_told() -> None:
+    """Each taken back is not compared with all before it: that took more than a minute."""
+    on = events.Advised(AT, 4 * PAGE, "read_mostly", GPU, True, True)
+    off = events.Advised(AT, 4 * PAGE, "read_mostly", GPU, False, True)
+    found = facts(*(on, off) * 40_000, ended=1e6).advices
+    assert len(found) == 40_000 and all(one.until == one.time + 1 for one in found)
 
 
 def test_a_view_knows_how_long_it_waited_and_was_open() -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import json
 import logging
 import threading
 import weakref
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -73,10 +75,8 @@ def test_arrays_are_charged(fake: FakeDriver, source: FakeSource) -> None:
     with um.pool("1MiB"), um.watch() as w:
         x = um.zeros(1024, "f4")
         start = x.ctypes.data
-        at = w._listening.began + 1e-3 if w._listening else 0.0
-        while w.report.seconds < 2e-3:
-            pass
-        source.told = [events.Migrated(start, 4096, HOST, Device(0), "fault", at + 1e-3, at + 1e-3)]
+        at = perf_counter()
+        source.told = [events.Migrated(start, 4096, HOST, Device(0), "fault", at, at)]
         with um.prefetch(x):
             pass
     (row,) = w.report.arrays
@@ -188,6 +188,17 @@ def test_a_decorated_function_may_call_itself() -> None:
     assert down(5) == 5 and not events.listeners
 
 
+def test_a_recursive_functions_watch_is_the_outermost_calls() -> None:
+    @um.watch()
+    def down(n: int) -> None:
+        events.emit(events.Waited(1.0, "why"))
+        if n:
+            down(n - 1)
+
+    down(3)
+    assert down.watch.report.stalls == 4  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("bad", [1, int, None])
 def test_what_is_no_function_is_refused(bad: Any) -> None:
     with pytest.raises(TypeError, match="decorates a function"):
@@ -201,7 +212,10 @@ def test_functions_that_only_begin_when_called_are_refused() -> None:
     async def coroutine() -> None:
         pass
 
-    for function in (generator, coroutine):
+    async def stream() -> Any:
+        yield 1
+
+    for function in (generator, coroutine, stream, functools.partial(generator)):
         with pytest.raises(TypeError, match="inside it instead"):
             um.watch()(function)
 

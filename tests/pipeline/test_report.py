@@ -44,6 +44,19 @@ def test_device_stages_count_once_they_are_done(fake: Any) -> None:
     assert all(100.0 <= record.start <= record.end < 200.0 for record in ran[1:])
 
 
+def test_a_compute_that_leaves_another_stream_as_the_current_one_is_timed_once_both_events_are_done(fake: Any) -> None:
+    clock, other = Clock(fake), fake.create_stream(0)
+    gate = fake.hold(0)
+    start, end = fake.record(0, 0, timed=True), fake.record(other, 0, timed=True)
+    clock.queued("compute", 0, start, end)
+    end.wait()
+    clock.settle()
+    assert clock.steps == 0 and not start.done()
+    gate.open()
+    clock.wait()
+    assert clock.steps == 1 and clock.stages()["compute"] == 0.0  # it ended before it began
+
+
 def test_spans_of_two_iterations_leave_out_what_lies_between(fake: Any) -> None:
     clock, at = Clock(fake), iter((0.0, 1.0, 0.0, 3.0, 1000.0, 1001.0, 1000.0, 1005.0))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -107,7 +108,9 @@ class Calibration(html.Shown):
             Values that are none of ours.
         """
         device, measured, blocks = values["device"], values["measured"], values["prefetch_blocks"]
-        if not isinstance(device, str) or not isinstance(measured, bool) or blocks not in (None, True, False):
+        seconds = float(values["seconds"])
+        flags = isinstance(measured, bool) and (blocks is None or isinstance(blocks, bool))
+        if not isinstance(device, str) or not flags or not math.isfinite(seconds):
             raise TypeError("not the values of a calibration")
         return cls(
             device,
@@ -115,7 +118,7 @@ class Calibration(html.Shown):
             prefetch_blocks=blocks,
             slots=MappingProxyType({str(name): _required(points) for name, points in values["slots"].items()}),
             sources=MappingProxyType({str(name): str(text) for name, text in values["sources"].items()}),
-            seconds=float(values["seconds"]),
+            seconds=seconds,
             **{name: _curve(values["curves"][name]) for name in CURVES},
         )
 

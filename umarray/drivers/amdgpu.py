@@ -57,16 +57,16 @@ def nodes(root: Path = _ROOT) -> tuple[Node, ...]:
 def _node(folder: Path, gpu_id: int) -> Node:
     said = _properties(folder / "properties")
     location, domain = said["location_id"], said.get("domain", 0)
-    banks = [_properties(path) for path in sorted(folder.glob("mem_banks/*/properties"))]
+    banks = [_properties_if_any(path) for path in sorted(folder.glob("mem_banks/*/properties"))]
     version = said.get("gfx_target_version", 0)
     return Node(
         number=int(folder.name),
         gpu_id=gpu_id,
-        name=(folder / "name").read_text().strip(),
+        name=_text(folder / "name"),
         gfx=f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}" if version else "",
         pci=f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7:x}",
         render_minor=said.get("drm_render_minor", -1),
-        memory_bytes=sum(bank["size_in_bytes"] for bank in banks if bank.get("heap_type") in (1, 2)),
+        memory_bytes=sum(bank.get("size_in_bytes", 0) for bank in banks if bank.get("heap_type") in (1, 2)),
         unique_id=said.get("unique_id", 0),
         unified=bool(said.get("cpu_cores_count", 0)) or _beside_the_host(folder),
     )
@@ -75,7 +75,7 @@ def _node(folder: Path, gpu_id: int) -> Node:
 def _beside_the_host(folder: Path) -> bool:
     """Whether a link to a node of the host stays within the package, as an APU's does."""
     for path in folder.glob("io_links/*/properties"):
-        link = _properties(path)
+        link = _properties_if_any(path)
         peer = folder.parent / str(link.get("node_to", -1)) / "gpu_id"
         try:
             host = int(peer.read_text()) == 0
@@ -110,7 +110,7 @@ def _chosen(found: tuple[Node, ...], asked: Iterable[str]) -> tuple[Node, ...]:
     chosen: list[Node] = []
     for text in asked:
         text = text.strip()
-        if text.isdigit() and int(text) < len(found):
+        if text.isdecimal() and int(text) < len(found):
             chosen.append(found[int(text)])
             continue
         named = [node for node in found if text.upper() == f"GPU-{node.unique_id:016x}".upper()]
@@ -176,10 +176,25 @@ def _whole(path: Path) -> int | None:
         return None
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _properties_if_any(path: Path) -> dict[str, int]:
+    """Of what is good to know: a GPU that has none counts still, or devices after it had the wrong number."""
+    try:
+        return _properties(path)
+    except (OSError, ValueError):
+        return {}
+
+
 def _properties(path: Path) -> dict[str, int]:
     pairs = (line.split() for line in path.read_text().splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].lstrip("-").isdigit()}
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].removeprefix("-").isdecimal()}
 
 
 def _number(folder: Path) -> int:
-    return int(folder.name) if folder.name.isdigit() else -1
+    return int(folder.name) if folder.name.isdecimal() else -1

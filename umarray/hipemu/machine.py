@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 
 from . import build
@@ -32,7 +33,7 @@ def parse_size(text: str | int) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", text, re.IGNORECASE)
     if not match:
         raise ValueError(f"not a size: {text!r} (wanted for example 256MiB)")
-    return int(float(match[1]) * _UNITS[match[2].lower()])
+    return int(Fraction(match[1]) * _UNITS[match[2].lower()])
 
 
 def environment(

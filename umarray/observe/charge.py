@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from umarray import events
@@ -63,6 +63,36 @@ class _Owner:
     figures: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Life:
+    """Owners of the same bytes, one after another: a loop makes thousands of them."""
+
+    start: int
+    stop: int
+    owners: list[_Owner] = field(default_factory=list)
+    born: list[float] = field(default_factory=list)
+    died: list[float] = field(default_factory=list)
+    """The latest of this owner's end and of those before it."""
+
+    def at(self, time: float) -> Iterator[_Owner]:
+        """Those that lived then."""
+        index = bisect_right(self.born, time)
+        while index and self.died[index - 1] >= time:
+            index -= 1
+            if self.owners[index].died >= time:
+                yield self.owners[index]
+
+
+def _lives(owners: list[_Owner]) -> list[_Life]:
+    found: dict[tuple[int, int], _Life] = {}
+    for one in sorted(owners, key=lambda one: (one.start, one.stop, one.born)):
+        life = found.setdefault((one.start, one.stop), _Life(one.start, one.stop))
+        life.died.append(max(life.died[-1], one.died) if life.died else one.died)
+        life.owners.append(one)
+        life.born.append(one.born)
+    return list(found.values())
+
+
 def charge(records: Iterable[Stamped]) -> tuple[Charged, ...]:
     """What each array had to do with what moved, the most first.
 
@@ -77,11 +107,11 @@ def charge(records: Iterable[Stamped]) -> tuple[Charged, ...]:
     """
     records = list(records)
     owners = _owners(records)
-    owners.sort(key=lambda one: (one.start, one.born))
-    reach, starts = 0, [one.start for one in owners]
+    lives = _lives(owners)
+    reach, starts = 0, [one.start for one in lives]
     reaches = []  # the furthest stop of this and all before it
-    for one in owners:
-        reach = max(reach, one.stop)
+    for life in lives:
+        reach = max(reach, life.stop)
         reaches.append(reach)
     for stamped in records:
         record = stamped.record
@@ -98,9 +128,9 @@ def charge(records: Iterable[Stamped]) -> tuple[Charged, ...]:
         stop, index = record.address + nbytes, bisect_right(starts, record.address + nbytes - 1)
         while index and reaches[index - 1] > record.address:
             index -= 1
-            one = owners[index]
-            overlap = min(stop, one.stop) - max(record.address, one.start)
-            if overlap > 0 and one.born <= record.start <= one.died:
+            life = lives[index]
+            overlap = min(stop, life.stop) - max(record.address, life.start)
+            for one in life.at(record.start) if overlap > 0 else ():
                 for name, amount in amounts.items():
                     one.figures[name] = one.figures.get(name, 0.0) + amount * overlap / nbytes
     found = [_charged(group) for group in _groups(owners) if any(one.figures for one in group)]

@@ -55,6 +55,7 @@ class _Gathered:
         self.moves: list[Move] = []
         self.prefetches: list[Prefetch] = []
         self.advices: list[Advice] = []
+        self._standing: list[int] = []  # the numbers of those that nobody took back yet
         self.views: dict[int, View] = {}
         self.made: list[Made] = []
         self.named: list[Named] = []
@@ -106,12 +107,18 @@ class _Gathered:
 
     def _advised(self, at: float, record: events.Advised) -> None:
         if record.on:
+            self._standing.append(len(self.advices))
             self.advices.append(Advice(at, record.address, record.nbytes, record.advice, record.place, self._ended))
             return
-        for index, one in enumerate(self.advices):
-            same = one.advice == record.advice and one.until == self._ended
-            if same and one.address < record.address + record.nbytes and record.address < one.stop:
+        left = []
+        for index in self._standing:
+            one = self.advices[index]
+            within = one.address < record.address + record.nbytes and record.address < one.stop
+            if one.advice == record.advice and within:
                 self.advices[index] = replace(one, until=at)
+            else:
+                left.append(index)
+        self._standing = left
 
     def _faulted(self, at: float, record: events.Faulted) -> None:
         self._faults[record.address, record.nbytes, record.start] = (len(self.moves), record)

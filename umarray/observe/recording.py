@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 from umarray import events
 from umarray.places import HOST, Device, Host
@@ -91,11 +92,41 @@ def from_plain(values: Mapping[str, Any]) -> events.Record:
     kind = TYPES.get(str(values.get("type")))
     if kind is None:
         raise ValueError(f"{values.get('type')!r} is no record of umarray")
-    known = {one.name: _whole(one.name, values[one.name]) for one in fields(kind) if one.name in values}
     try:
-        return kind(**known)
-    except TypeError as error:
+        return _checked(
+            kind(**{one.name: _whole(one.name, values[one.name]) for one in fields(kind) if one.name in values})
+        )
+    except (TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{dict(values)!r} is no {kind.__name__}: {error}") from None
+
+
+_Value = TypeVar("_Value", events.Record, events.Operand)
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    **{"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)},
+    **{"Place": (Host, Device), "tuple[int, ...]": (tuple,)},
+}
+
+
+def _checked(value: _Value) -> _Value:
+    """A record or an operand whose fields are of their types: a file may hold anything."""
+    record: Any = type(value)
+    for name, kinds in _kinds(record):
+        given: Any = getattr(value, name)
+        lengths: Any = given if name == "shape" else ()
+        if not isinstance(given, kinds) or not all(isinstance(length, int) for length in lengths):
+            raise TypeError(f"{name} is {given!r}")
+    return value
+
+
+@cache
+def _kinds(record: type[events.Record] | type[events.Operand]) -> tuple[tuple[str, tuple[type, ...]], ...]:
+    """What each field of a class may be, where that is plain."""
+    found = []
+    for one in fields(record):
+        plain, _, none = str(one.type).partition(" | ")
+        if plain in _KINDS:
+            found.append((one.name, (*_KINDS[plain], type(None)) if none else _KINDS[plain]))
+    return tuple(found)
 
 
 def _plain(value: Any) -> Any:
@@ -114,7 +145,7 @@ def _whole(name: str, value: Any) -> Any:
     if name in ("place", "source", "to"):
         return HOST if value == "host" else None if value is None else Device(int(value))
     if name == "arrays":
-        return tuple(events.Operand(one[0], one[1], tuple(one[2]), one[3]) for one in value)
+        return tuple(_checked(events.Operand(one[0], one[1], tuple(one[2]), one[3])) for one in value)
     if name == "lines":
         return tuple((str(line), int(count), int(nbytes)) for line, count, nbytes in value)
     return tuple(value) if isinstance(value, list) else value

@@ -68,7 +68,7 @@ class trace:
 
     def __init__(self, path: str | os.PathLike[str], limit: int | str = "256MiB") -> None:
         self.path = Path(path)
-        self._limit = parse_size(limit)
+        self._limit = parse_size(limit, name="limit")
         if self._limit < 2 * _END:
             raise ValueError(f"limit {limit!r} is too small for a trace: give at least {2 * _END} bytes")
         self._state = "new"
@@ -145,11 +145,11 @@ def read_trace(path: str | os.PathLike[str]) -> Recording:
     Raises
     ------
     ValueError
-        It is no trace of umarray's, or one of a newer version; the text says which.
+        It is no trace of umarray's, one of a newer version, or one whose header is damaged; the text says which.
 
     Notes
     -----
-    A last line that was cut off is left out, and so are records that this version does not know.
+    A last line that was cut off is left out, and so are records that this version does not know, or that are damaged.
     """
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = _lines(file)
@@ -161,10 +161,10 @@ def read_trace(path: str | os.PathLike[str]) -> Recording:
                 f"{os.fspath(path)!r} is a trace of version {first.get('version')!r}, and this umarray reads "
                 f"version {VERSION}: read it with the umarray that wrote it"
             )
-        header, records = _header(first["header"]), []
+        header, records = _header(first, path), []
         for line in lines:
             if line.get("umarray") == "end":
-                header = _header(line["header"])
+                header = _header(line, path)
                 continue
             try:
                 records.append(Stamped(float(line["at"]), int(line["thread"]), from_plain(line)))
@@ -178,7 +178,7 @@ def _lines(file: Any) -> Iterator[dict[str, Any]]:
     for line in file:
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             yield value
@@ -192,8 +192,32 @@ def _plain(header: Header) -> dict[str, Any]:
     return asdict(header)
 
 
-def _header(values: Mapping[str, Any]) -> Header:
-    known = {one.name: values[one.name] for one in fields(Header) if one.name in values}
-    known["memory"] = {int(device): nbytes for device, nbytes in known.get("memory", {}).items()}
-    known["sources"], known["pools"] = tuple(known.get("sources", ())), tuple(known.get("pools", ()))
-    return Header(**known)
+_SECONDS = ("fault", "host_fault", "call", "batch")  # costs that may be 0; by the others is divided
+
+
+def _header(line: Mapping[str, Any], path: str | os.PathLike[str]) -> Header:
+    try:
+        values = line["header"]
+        known = {one.name: values[one.name] for one in fields(Header) if one.name in values}
+        known["memory"] = {int(device): int(nbytes) for device, nbytes in known.get("memory", {}).items()}
+        known["sources"] = tuple({**about, "sees": tuple(about["sees"])} for about in known.get("sources", ()))
+        known["pools"] = tuple({**pool} for pool in known.get("pools", ()))
+        header = Header(**known)
+        _check(header)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        text = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"{os.fspath(path)!r} is a damaged trace of umarray: its header makes no sense ({text})"
+        ) from None
+    return header
+
+
+def _check(header: Header) -> None:
+    numbers = [header.began, header.began if header.ended is None else header.ended, header.migrates, header.lost]
+    for value in numbers:
+        float(value + 0)
+    for about in header.sources:
+        "".join((about["name"], about["exactness"], *about["sees"]))
+    for name, cost in header.costs.items():
+        if name != "source" and not (cost > 0 or (cost == 0 and name in _SECONDS)):
+            raise ValueError(f"{name} costs {cost!r}")

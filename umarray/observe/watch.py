@@ -50,8 +50,8 @@ class watch(html.Shown):
     -----
     Watches nest and overlap, and exceptions pass. Counts what the whole process does, in all threads; blocks are
     counted in the thread that watches, and in others where a pool tracks. Enter and leave it in one thread. As a
-    decorator each call is watched anew: ``function.watch`` is the last call's. Figures by array rest on the last
-    100,000 records; the sums on all.
+    decorator each call is watched anew: ``function.watch`` is that of the call that ended last. Figures by array rest
+    on the last 100,000 records; the sums on all.
 
     Examples
     --------
@@ -107,16 +107,19 @@ class watch(html.Shown):
         """Watch every call of a function."""
         if not callable(function) or inspect.isclass(function):
             raise TypeError(f"watch decorates a function, not {function!r}")
-        if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-            raise TypeError(
-                f"{function.__qualname__} only begins when it is called: write `with um.watch()` inside it instead"
-            )
+        later = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        if any(is_one(function) for is_one in later):
+            name = getattr(function, "__qualname__", repr(function))
+            raise TypeError(f"{name} only begins when it is called: write `with um.watch()` inside it instead")
 
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
             with watch(self.sync) as one:
                 watched.watch = one  # type: ignore[attr-defined]
-                return function(*args, **kwargs)
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    watched.watch = one  # type: ignore[attr-defined]  # not that of a call inside this one
 
         watched.watch = None  # type: ignore[attr-defined]
         return watched

@@ -171,9 +171,10 @@ class Clock:
             self._add(stage, index, end - start, 1)
             if events.listeners:
                 events.emit(events.StageRan(stage, index, start, end))
-        while self._device and self._device[0][3].done():
+        # Both: a compute that leaves another stream as the current one ends on one and began on another.
+        while self._device and self._device[0][3].done() and self._device[0][2].done():
             stage, index, start, end, batches = self._device.popleft()
-            seconds = self._driver.elapsed(start, end)
+            seconds = max(self._driver.elapsed(start, end), 0.0)
             self._add(stage, index, seconds, batches)
             if stage == "compute":
                 self._first, self._last = self._first or (end, index), (end, index)
@@ -193,6 +194,7 @@ class Clock:
         """Settle all, waiting for the device."""
         for entry in tuple(self._device):
             entry[3].wait()
+            entry[2].wait()
         self.settle()
 
     def lap(self) -> tuple[int, float, Mapping[str, float]]:

@@ -22,6 +22,7 @@ from umarray.errors import ClosedError, UmarrayWarning, UnusedScopeWarning
 from umarray.log import warn_once
 from umarray.places import HOST
 from umarray.residency.callers import calling_line
+from umarray.residency.overlaps import agree, check_together
 from umarray.residency.prefetching import Job, send
 from umarray.residency.shadow import HostArray, Shadow, laid_over, sealed
 from umarray.residency.spans import arrays_in, spans_of
@@ -64,7 +65,7 @@ class host_view(Waits):
     ------
     TypeError, ValueError
         `x` is no array or has a type that NumPy lacks, an unknown mode, a stream that is none, a write to a read-only
-        array or to one whose elements share memory (a broadcast).
+        array, to one whose elements share memory (a broadcast), or to one with gaps that shares them with another.
     ClosedError
         Entered a second time.
     OutOfMemory
@@ -116,6 +117,8 @@ class host_view(Waits):
         self._shadows: list[Shadow] = []
         for part in self._parts:
             self._check(part)
+        if mode != "r":
+            check_together(self._parts)
         self.tally = Tally()
         self._line = calling_line()
         self._late = False  # the device is waited for on exit
@@ -194,8 +197,6 @@ class host_view(Waits):
             part.x = part.array = None
         self._phase, self._nest, self._given, self._shadows = "closed", None, None, []
 
-    # Opening
-
     def _open(self) -> None:
         driver = get_driver()
         filled = [part for part in self._parts if part.start < part.stop]
@@ -213,11 +214,11 @@ class host_view(Waits):
                 self._streams = [(driver.current_stream(device), device) for device in devices]
             self._late = self._mode == "w" and all(_stays(part) for part in filled)
             if not self._late:
-                self._wait_for_devices(
-                    driver, self._devices(driver)
-                )  # ordinary memory too: a runtime may not know pinned memory as that
+                # ordinary memory too: a runtime may not know pinned memory as that
+                self._wait_for_devices(driver, self._devices(driver))
         for part in filled:
             part.way, part.why = choose(part, self._mode, state, self._device(part, driver))
+        agree(filled)
         lanes = [(part, self._lane(part, state)) for part in filled if part.way is Way.STAGED]
         self._shadows = staged(lanes, state, self._serial)
         if self._late and any(part.way is not Way.STAGED for part in filled):

@@ -93,3 +93,10 @@ def test_records_come_from_a_watch_a_recording_or_a_list() -> None:
     expected = [(one.start, one) for one in RAN]
     for what in (RAN, iter(RAN), recording, watch):
         assert list(records_of(what)) == expected
+
+
+@pytest.mark.parametrize("draw", [pictures.timeline, pictures.residency, pictures.faults])
+@pytest.mark.parametrize("bad", [3, None, [3], ["text"]])
+def test_what_cannot_be_drawn_is_quoted(draw: Callable[[Any], Picture], bad: Any) -> None:
+    with pytest.raises(TypeError, match="watch.*(3|None|'text')"):
+        draw(bad)

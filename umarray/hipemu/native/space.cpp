@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -31,9 +32,18 @@ Space::Space() {
   file_ = memfd_create("hipemu", MFD_CLOEXEC);
   if (file_ < 0) die("memfd_create");
   if (ftruncate(file_, static_cast<off_t>(size_)) != 0) die("ftruncate of the memory file");
+  const size_t page = config().page;
   const auto map = [&](int protection) {
-    void* address = mmap(nullptr, size_, protection, MAP_SHARED | MAP_NORESERVE, file_, 0);
-    if (address == MAP_FAILED) die("mmap of the memory file (is the address space limited by ulimit -v?)");
+    // As on a card, a page lies at a multiple of its size, so that who aligns an address meets the page's edge.
+    void* room = mmap(nullptr, size_ + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) die("mmap of the memory file (is the address space limited by ulimit -v?)");
+    const size_t before = -reinterpret_cast<uintptr_t>(room) & (page - 1);
+    void* address = static_cast<char*>(room) + before;
+    if (mmap(address, size_, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_, 0) == MAP_FAILED) {
+      die("mmap of the memory file");
+    }
+    if (before) munmap(room, before);
+    munmap(static_cast<char*>(address) + size_, page - before);
     // A child that is forked without exec would share these bytes: real device memory is not inherited either.
     madvise(address, size_, MADV_DONTFORK);
     madvise(address, size_, MADV_DONTDUMP);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from umarray.events import Began, Faulted
@@ -30,9 +30,13 @@ def faults(steps: Any, *, labels: Sequence[str] | None = None, title: str = "fau
     ------
     ValueError
         There is no step, or nobody saw the faults of one, or there are more or fewer labels than steps.
+    TypeError
+        There is something else than steps.
     """
     recording = getattr(steps, "recording", steps)
     epochs = hasattr(recording, "records")
+    if not epochs and not isinstance(steps, Iterable):
+        raise TypeError(f"steps are watches, their reports or pairs of counts, not {steps!r}")
     counted = [_pair(step) for step in (_epochs(recording) if epochs else steps)]
     if not counted:
         raise ValueError(f"there is no {'epoch' if epochs else 'step'} to draw: give a watch for each step")
@@ -81,7 +85,9 @@ def _pair(step: Any) -> tuple[int, int]:
     if isinstance(step, tuple):
         device, host = step
         return int(device), int(host)
-    counts = getattr(step, "report", step).counts
+    counts = getattr(getattr(step, "report", step), "counts", None)
+    if counts is None:
+        raise TypeError(f"a step is a watch, its report or a pair of counts, not {step!r}")
     if counts.device_faults is None and counts.host_faults is None:
         raise ValueError("nobody saw the faults of a step: this driver has no source that tells of them")
     return counts.device_faults or 0, counts.host_faults or 0

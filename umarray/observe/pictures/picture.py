@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, final
 
 from umarray import events
+from umarray.observe.recording import Stamped
 
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++", "oo")
 GREYS = ("white", "0.8", "0.6")
@@ -71,14 +72,21 @@ def legend(figure: Any, entries: Iterable[tuple[str, dict[str, Any]]]) -> None:
 
 
 def records_of(what: Any) -> Iterator[tuple[float, events.Record]]:
-    """Times and records of a watch, a recording (of a trace), or an iterable of records."""
+    """Times and records of a watch, a recording (of a trace), or an iterable of records.
+
+    Raises
+    ------
+    TypeError
+        It is none of them.
+    """
     found = getattr(what, "recording", what)
-    for one in getattr(found, "records", found):
-        yield (
-            (one.start if isinstance(one, events.StageRan) else 0.0, one)
-            if isinstance(one, events.Record)
-            else (
-                one.at,
-                one.record,
-            )
-        )
+    given = getattr(found, "records", found)
+    if not isinstance(given, Iterable):
+        raise TypeError(f"a picture is drawn of a watch, a recording or records, not of {what!r}")
+    for one in given:
+        if isinstance(one, events.Record):
+            yield one.start if isinstance(one, events.StageRan) else 0.0, one
+        elif isinstance(one, Stamped):
+            yield one.at, one.record
+        else:
+            raise TypeError(f"a picture is drawn of a watch, a recording or records, and {one!r} is no record")
