@@ -137,6 +137,8 @@ def _convert(arguments: argparse.Namespace) -> int:
     from umarray.observe.trace import read_trace
 
     try:
+        if os.path.exists(arguments.out) and os.path.samefile(arguments.trace, arguments.out):
+            raise ValueError(f"{arguments.out} is the trace itself, which would be lost: name another file")
         to_chrome(read_trace(arguments.trace), arguments.out)
     except OSError as error:
         return _complain(error, FAILED)

@@ -83,8 +83,11 @@ def test_the_command(tmp_path: Path, capsys: Any) -> None:
         x = um.zeros(10)
         del x
     assert cli.main(["trace", "convert", str(tmp_path / "t.jsonl"), str(tmp_path / "t.json")]) == 0
+    before = (tmp_path / "t.jsonl").read_bytes()
+    assert cli.main(["trace", "convert", str(tmp_path / "t.jsonl"), str(tmp_path / "t.jsonl")]) == cli.MISUSED
+    assert (tmp_path / "t.jsonl").read_bytes() == before
     assert spans(json.loads((tmp_path / "t.json").read_text())["traceEvents"])
     (tmp_path / "no").write_text("hello")
     assert cli.main(["trace", "convert", str(tmp_path / "no"), str(tmp_path / "t.json")]) == cli.MISUSED
     assert cli.main(["trace", "convert", str(tmp_path / "missing"), str(tmp_path / "t.json")]) == cli.FAILED
-    assert len(capsys.readouterr().err.splitlines()) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 3
