@@ -10,7 +10,7 @@ import numpy as np
 
 from umarray.residency.ways import Part, Way
 
-_MOST_WORK = 10_000  # of NumPy's search for an element that two arrays share, which has no bound of its own
+_MOST_WORK: Any = 10_000  # of NumPy's search for an element two arrays share (its annotation knows 0 and -1 only)
 
 
 def check_together(parts: Iterable[Part]) -> None:
