@@ -7,14 +7,14 @@ are described in benchmarks/rounds.py; the time is from the host's last write to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Report, guarded, parser
-from benchmarks.rounds import WARMUP, Work, ways
-from umarray.drivers import get_driver
-from umarray.drivers.base import Driver, Mode
+from benchmarks.common import Report, parser
+from benchmarks.rounds import Work, measure
+from umarray.drivers.base import Driver
 
 SHAPES = ((8, 1024, 512),)  # batch, sequence, width
 QUICK = ((2, 32, 16),)
@@ -41,21 +41,10 @@ def work(driver: Driver, shape: tuple[int, int, int]) -> Work:
 
 
 def main() -> None:
-    arguments = parser(__doc__).parse_args()
-    report, driver = Report("attention", arguments), get_driver()
-    if driver.mode is Mode.HOST:
-        report.skip("attention", "in host mode nothing has to reach a device")
-        report.finish()
-        return
-    with guarded(driver):
-        for shape in QUICK if report.quick else SHAPES:
-            batch, sequence, width = shape
-            with ways(work(driver, shape)) as variants:
-                report.compare(
-                    f"batch {batch}, sequence {sequence}, width {width}", variants, tolerance=1e-4, warmup=WARMUP
-                )
-                del variants
-    report.finish()
+    report = Report("attention", parser(__doc__).parse_args())
+    shapes = QUICK if report.quick else SHAPES
+    cases = [("batch {}, sequence {}, width {}".format(*shape), partial(work, shape=shape)) for shape in shapes]
+    measure(report, cases, tolerance=1e-4)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ host's last write to the product, and `write` what the writing took.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Report, guarded, parser
-from benchmarks.rounds import WARMUP, Work, ways
-from umarray.drivers import get_driver
-from umarray.drivers.base import Driver, Mode
+from benchmarks.common import Report, parser
+from benchmarks.rounds import Work, measure
+from umarray.drivers.base import Driver
 
 SIZES = (512, 1024, 2048, 4096)
 QUICK = (64, 128)
@@ -31,18 +31,9 @@ def work(driver: Driver, size: int) -> Work:
 
 
 def main() -> None:
-    arguments = parser(__doc__).parse_args()
-    report, driver = Report("matmul", arguments), get_driver()
-    if driver.mode is Mode.HOST:
-        report.skip("matmul", "in host mode nothing has to reach a device")
-        report.finish()
-        return
-    with guarded(driver):
-        for size in QUICK if report.quick else SIZES:
-            with ways(work(driver, size)) as variants:
-                report.compare(f"{size} x {size}", variants, tolerance=1e-5, warmup=WARMUP)
-                del variants
-    report.finish()
+    report = Report("matmul", parser(__doc__).parse_args())
+    sizes = QUICK if report.quick else SIZES
+    measure(report, [(f"{size} x {size}", partial(work, size=size)) for size in sizes], tolerance=1e-5)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ umarray, host_view queued  the same with ``wait=False``: on exit copies are queu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -24,7 +24,8 @@ import numpy as np
 
 import umarray as um
 from benchmarks import guard
-from benchmarks.common import Measured, Stopwatch
+from benchmarks.common import Measured, Report, Stopwatch, guarded
+from umarray.drivers import get_driver
 from umarray.drivers.base import Driver, Kind, Mode, host_bytes
 from umarray.places import Device
 
@@ -218,3 +219,17 @@ def ways(work: Work) -> Iterator[dict[str, Way]]:
             for one in made.values():
                 one.host, one.inputs, one.out = [], [], None
             made.clear()
+
+
+def measure(report: Report, cases: Iterable[tuple[str, Callable[[Driver], Work]]], tolerance: float) -> None:
+    """Go through the cases, each with all its ways, and finish the report."""
+    driver = get_driver()
+    if driver.mode is Mode.HOST:
+        report.skip(report.name, "in host mode nothing has to reach a device")
+    else:
+        with guarded(driver):
+            for case, work in cases:
+                with ways(work(driver)) as variants:
+                    report.compare(case, variants, tolerance=tolerance, warmup=WARMUP)
+                    del variants
+    report.finish()

@@ -24,72 +24,66 @@ class TestHost(TransportContract):
         drivers.set_driver(before)
 
 
-class TestStagedExplicit(TransportContract):
-    transport = "staged"
+class OnTheFake(TransportContract):
+    """On the recording driver: in `mode`, with the abilities."""
+
+    mode: str
+    abilities: dict[str, bool] = {}
 
     @pytest.fixture
     def driver(self, make_fake: Any) -> Any:
-        return make_fake("explicit")
+        return make_fake(self.mode, **self.abilities)
 
 
-class TestManaged(TransportContract):
+class TestStagedExplicit(OnTheFake):
+    transport = "staged"
+    mode = "explicit"
+
+
+class TestManaged(OnTheFake):
     """Pages come home by a prefetch that keeps its caller: each way has a thread."""
 
     transport = "managed"
-
-    @pytest.fixture
-    def driver(self, make_fake: Any) -> Any:
-        return make_fake("managed", prefetch_blocks=True)
+    mode = "managed"
+    abilities = {"prefetch_blocks": True}
 
 
-class TestManagedRenewed(TransportContract):
+class TestManagedRenewed(OnTheFake):
     """Pages come home without their bytes."""
 
     transport = "managed"
-
-    @pytest.fixture
-    def driver(self, make_fake: Any) -> Any:
-        return make_fake("managed", renews=True)
+    mode = "managed"
+    abilities = {"renews": True}
 
 
-class TestManagedOnAnAPU(TransportContract):
+class TestManagedOnAnAPU(OnTheFake):
     """Nothing has to move there: a prefetch is a no-op that says so."""
 
     transport = "managed"
     moves = False
-
-    @pytest.fixture
-    def driver(self, make_fake: Any) -> Any:
-        return make_fake("managed", unified=True)
+    mode = "managed"
+    abilities = {"unified": True}
 
 
-class TestBus(TransportContract):
+class TestBus(OnTheFake):
     transport = "bus"
     travels = moves = False
-
-    @pytest.fixture
-    def driver(self, make_fake: Any) -> Any:
-        return make_fake("managed")
+    mode = "managed"
 
 
-class TestBusExplicit(TransportContract):
+class TestBusExplicit(OnTheFake):
     """Pinned memory, read where it lies."""
 
     transport = "bus"
     travels = moves = False
-
-    @pytest.fixture
-    def driver(self, make_fake: Any) -> Any:
-        return make_fake("explicit")
+    mode = "explicit"
 
 
-class TestDirect(TransportContract):
+class TestDirect(OnTheFake):
     transport = "direct"
     travels = moves = False
-
-    @pytest.fixture
-    def driver(self, make_fake: Any) -> Any:
-        return make_fake("managed", unified=True)
+    mode = "managed"
+    abilities = {"unified": True}
 
 
 def test_every_step_is_taken_and_the_first_failure_comes_out() -> None:
