@@ -123,5 +123,14 @@ def fake(make_fake: Callable[..., FakeDriver]) -> FakeDriver:
 
 
 @pytest.fixture
+def told() -> Iterator[list[Any]]:
+    """What `umarray.events` tells during the test."""
+    told: list[Any] = []
+    stop = events.listen(told.append)
+    yield told
+    stop()
+
+
+@pytest.fixture
 def repository() -> Path:
     return Path(__file__).resolve().parent.parent

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import umarray as um
+from tests.emulated.gates import Gate
 from umarray import hipemu
 from umarray.drivers import get_driver
 from umarray.drivers.base import Mode
@@ -40,18 +41,6 @@ def _nothing_kept() -> Iterator[None]:
     deferred.drain()
     assert deferred.held() == 0
     assert lingering.sweep() == 0, "a pool is still kept"
-
-
-class Gate:
-    """Holds a stream until it is opened."""
-
-    def __init__(self, stream: Any) -> None:
-        self._event = threading.Event()
-        with stream:
-            stream.add_callback(lambda *_: self._event.wait(60), None)
-
-    def open(self) -> None:
-        self._event.set()
 
 
 def streams(count: int) -> list[Any]:

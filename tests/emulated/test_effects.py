@@ -24,19 +24,8 @@ MANY = 80  # and enough
 
 
 @pytest.fixture
-def driver() -> Driver:
-    found = drivers.get_driver()
-    if found.page_size != PAGE:
-        pytest.skip(f"the machine's pages have {PAGE} bytes, the driver's {found.page_size}: counts would not be exact")
-    return found
-
-
-@pytest.fixture
-def cupy(driver: Driver) -> Any:
-    """CuPy on a machine whose pages migrate."""
-    if driver.mode is not Mode.MANAGED or driver.traits(0).unified:
-        pytest.skip("nothing migrates on this machine")
-    return driver.xp
+def cupy(migrating: Any) -> Any:
+    return migrating
 
 
 @pytest.fixture
@@ -45,13 +34,6 @@ def page_table(driver: Driver, pool: Any) -> None:
     x = um.empty(PAGE, "u1", page_aligned=True, pool=pool)
     if driver.host_share(x.data.ptr, PAGE) is None:
         pytest.skip("the page table does not tell on this machine")
-
-
-@pytest.fixture
-def two(driver: Driver, cupy: Any) -> Any:
-    if driver.device_count() < 2:
-        pytest.skip("this machine has one device")
-    return cupy
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ within a factor of two.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -17,8 +16,9 @@ import numpy as np
 import pytest
 
 import umarray as um
+from tests.emulated.gates import Gate
 from umarray import drivers, hipemu
-from umarray.drivers.base import Mode, host_bytes
+from umarray.drivers.base import host_bytes
 from umarray.observe.explain import Explanation, explain
 from umarray.observe.findings import Finding
 from umarray.observe.watch import watch
@@ -29,23 +29,9 @@ N = 64  # pages of an array
 
 
 @pytest.fixture
-def cupy() -> Any:
-    driver = drivers.get_driver()
-    if driver.mode is not Mode.MANAGED or driver.traits(0).unified:
-        pytest.skip("nothing migrates on this machine")
-    if driver.page_size != PAGE:
-        pytest.skip(
-            f"the machine's pages have {PAGE} bytes, the driver's {driver.page_size}: counts would not be exact"
-        )
-    assert driver.traits(0).managed  # probed, before a stream is held
-    return driver.xp
-
-
-@pytest.fixture
-def two(cupy: Any) -> Any:
-    if drivers.get_driver().device_count() < 2:
-        pytest.skip("this machine has one device")
-    return cupy
+def cupy(migrating: Any) -> Any:
+    assert drivers.get_driver().traits(0).managed  # probed, before a stream is held
+    return migrating
 
 
 @pytest.fixture
@@ -105,18 +91,6 @@ def host(x: Any) -> Any:
 def plain(pool: Any, nbytes: int, device: int = 0) -> Any:
     with drivers.get_driver().xp.cuda.Device(device), pool.plain():
         return drivers.get_driver().xp.empty(nbytes, "u1")
-
-
-class Gate:
-    """Holds a stream until it is opened."""
-
-    def __init__(self, stream: Any) -> None:
-        self._event = threading.Event()
-        with stream:
-            stream.add_callback(lambda *_: self._event.wait(60), None)
-
-    def open(self) -> None:
-        self._event.set()
 
 
 # One fault each

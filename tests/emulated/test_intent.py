@@ -22,14 +22,6 @@ N = 64  # pages of an array: enough for a prefetch to pay by the stated defaults
 
 
 @pytest.fixture
-def driver() -> Driver:
-    found = drivers.get_driver()
-    if found.page_size != PAGE:
-        pytest.skip(f"the machine's pages have {PAGE} bytes, the driver's {found.page_size}: counts would not be exact")
-    return found
-
-
-@pytest.fixture
 def pool(driver: Driver) -> Iterator[Any]:
     with um.pool("8MiB", oversubscribe=4.0 if driver.mode is Mode.MANAGED else 1.0) as made:
         yield made
@@ -37,21 +29,12 @@ def pool(driver: Driver) -> Iterator[Any]:
 
 
 @pytest.fixture
-def cupy(driver: Driver, pool: Any) -> Any:
+def cupy(migrating: Any, driver: Driver, pool: Any) -> Any:
     """CuPy on a machine whose pages migrate, and on which the page table tells where they are."""
-    if driver.mode is not Mode.MANAGED or driver.traits(0).unified:
-        pytest.skip("nothing migrates on this machine")
     x = um.empty(PAGE, "u1", page_aligned=True, pool=pool)
     if driver.host_share(x.data.ptr, PAGE) is None:
         pytest.skip("the page table does not tell on this machine")
-    return driver.xp
-
-
-@pytest.fixture
-def two(driver: Driver, cupy: Any) -> Any:
-    if driver.device_count() < 2:
-        pytest.skip("this machine has one device")
-    return cupy
+    return migrating
 
 
 def on_host(x: Any) -> Any:

@@ -25,6 +25,7 @@ from umarray import drivers
 from umarray.drivers.base import host_bytes
 from umarray.pipeline import choose, feed
 from umarray.pipeline.feed import Feed
+from umarray.pipeline.pace import Pace
 
 LIKE = {"x": um.Spec((16, 64), "int32")}
 PATIENCE = 10.0
@@ -492,3 +493,39 @@ def test_ctrl_c_comes_out_while_the_pipeline_waits(fake: FakeDriver, transport: 
             thread.join(PATIENCE)
             assert not thread.is_alive()
     assert touched == [0] and drivers.get_driver() is fake
+
+
+def test_waiting_for_the_device_is_no_work_that_a_thread_could_hide(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[float, float]] = []
+
+    def prepared(self: Pace, seconds: float, waited: float = 0.0) -> None:
+        told.append((seconds, waited))
+
+    monkeypatch.setattr(Pace, "prepared", prepared)
+    lab, pause = Lab(fake, "staged", 2, workers=0), 0.2
+    with lab.pipeline as p:
+        results = iter(p)
+        gate = fake.hold(lab.stream("transfer"))
+        lab.on_wait = lambda: threading.Timer(pause, gate.open).start()  # a slot is waited for
+        assert list(results) == list(range(24))
+    assert sum(waited for _, waited in told) >= 0.9 * pause
+    assert sum(seconds for seconds, _ in told) < 0.9 * pause
+    lab.check()
+
+
+@pytest.mark.watchdog(30)
+def test_waiting_for_what_is_under_way_is_told_too(
+    make_fake: Callable[..., FakeDriver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+    monkeypatch.setattr(Pace, "waited", lambda self, seconds: told.append(seconds))
+    lab, pause = Lab(make_fake("managed", prefetch_blocks=True), "managed", 3, workers=0), 0.2
+    with lab.pipeline as p:
+        results = iter(p)
+        gate = lab.fake.hold(lab.stream("transfer"))
+        threading.Timer(pause, gate.open).start()
+        assert list(results) == list(range(24))
+    assert sum(told) >= 0.5 * pause
+    lab.check()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,6 @@ import pytest
 import umarray as um
 from umarray import events
 from umarray.pipeline.shown import shown
-
-
-@pytest.fixture
-def told() -> Iterator[list[Any]]:
-    told: list[Any] = []
-    stop = events.listen(told.append)
-    yield told
-    stop()
 
 
 def test_nobody_listening_costs_a_truth_test() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,6 @@ from umarray.errors import DriverError
 from umarray.places import HOST
 from umarray.residency.callers import calling_line
 from umarray.residency.telling import operand_of, tell_begin, tell_end
-
-
-@pytest.fixture
-def told() -> Iterator[list[Any]]:
-    told: list[Any] = []
-    stop = events.listen(told.append)
-    yield told
-    stop()
 
 
 def test_nobody_listening_is_told_nothing() -> None:
